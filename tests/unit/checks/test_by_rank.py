@@ -229,7 +229,9 @@ def problems():
             }
         ),
         "10 loss": horovod.loss_problem(
-            1, {"losses": [1.0, 3.0], "said": 3.0, "tensor": False}, [{"said": 1.0}, {"said": 3.0}]
+            1,
+            {"losses": [1.0, 3.0], "returned": 3.0, "tensor": False},
+            [{"returned": 1.0}, {"returned": 3.0}],
         ),
         "18 shares": row_diagnosis.lengths_problem([5, 2], 7),
         "18 ranks": second_life.ranks_problem([lives[0][0]]),

@@ -1,5 +1,7 @@
-"""Unit 13's checks: the right values are those of PyTorch's own layers, each mistake has a look of
-its own, and bytes are judged.
+"""Unit 13's checks.
+
+The right values are those of PyTorch's own layers, each mistake looks different, and bytes are
+judged.
 """
 
 import pytest
@@ -54,7 +56,7 @@ def test_no_mistake_looks_like_the_right_output_or_like_another_mistake(split, s
             name: value for name, value in cases.lookalikes(case, rank).items() if value is not None
         }
         for name, value in seen.items():
-            told = cases.told("output", value, case.y, seen)
+            told = cases.compare("output", value, case.y, seen)
             if rank == 0 and name == "own first":  # rank 0's own channels do come first
                 continue
             assert not told["right"], name
@@ -78,11 +80,11 @@ def test_gradients_that_are_too_large_or_partial_are_named():
     right, wrong = case.serial(2), cases.wrong_gradients(case, 2)
     partial = case.pieces(2)
     case.of(*partial).backward(case.slope[:, case.rows(2)])
-    assert cases.told("x", partial[0].grad, right[0], wrong[0])["looks"] == "partial"
-    assert cases.told("x", partial[0].grad * 4, right[0], wrong[0])["looks"] == "partial, times"
-    assert cases.told("weight", right[1] * 4, right[1], wrong[1])["looks"] == "times"
-    assert cases.told("weight", None, right[1], wrong[1])["looks"] == "nothing"
-    assert cases.told("weight", right[1], right[1], wrong[1])["right"]
+    assert cases.compare("x", partial[0].grad, right[0], wrong[0])["looks"] == "partial"
+    assert cases.compare("x", partial[0].grad * 4, right[0], wrong[0])["looks"] == "partial, times"
+    assert cases.compare("weight", right[1] * 4, right[1], wrong[1])["looks"] == "times"
+    assert cases.compare("weight", None, right[1], wrong[1])["looks"] == "nothing"
+    assert cases.compare("weight", right[1], right[1], wrong[1])["right"]
     for topic in (
         "out x",
         "out weight",
@@ -256,17 +258,17 @@ def test_the_tutorials_formula_is_named_where_it_gives_all_sides():
 def test_what_is_shown_begins_at_the_first_wrong_number():
     right, got = torch.arange(8.0).double().view(2, 4), torch.arange(8.0).double().view(2, 4)
     got[1, 1] += 1e-7
-    shown = diagnosis.shown(cases.told("y", got, right))
+    shown = diagnosis.shown(cases.compare("y", got, right))
     assert shown == {
         "expected": "from [1, 1] on: 5, 6, 7",
         "got": "from [1, 1] on: 5.0000001, 6, 7",
     }
     assert (
-        diagnosis.shown(cases.told("y", right, right))
+        diagnosis.shown(cases.compare("y", right, right))
         == {}
-        == diagnosis.shown(cases.told("y", None, right))
+        == diagnosis.shown(cases.compare("y", None, right))
     )
-    assert diagnosis.shown(cases.told("y", right[0], right)) == {"expected": [2, 4], "got": [4]}
+    assert diagnosis.shown(cases.compare("y", right[0], right)) == {"expected": [2, 4], "got": [4]}
 
 
 def test_every_check_has_a_hint_and_every_text_a_check():

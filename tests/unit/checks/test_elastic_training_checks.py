@@ -86,19 +86,20 @@ def test_the_order_of_syncs_and_renames():
 
 
 def test_the_commits_that_were_due():
-    right = {"commits": [0, 5, 10], "steps": 12}
-    assert diagnosis.commits_problem({"commits": [0, 5, 10, 12], "steps": 12}, right) is None, (
-        "one behind the last step may be there"
-    )
+    right = {"commits": [0, 5, 10], "steps": 12, "events": []}
+
+    def problem_of(commits):
+        told = {"commits": commits, "steps": 12, "events": []}
+        return diagnosis.commits_problem(told, right)
+
+    assert problem_of([0, 5, 10, 12]) is None, "one behind the last step may be there"
     for commits, word in (
         ([5, 10], "at the start"),
         ([0, 5], "2 commits, although 3 were due"),
         ([0, 5, 10, 11], "4 commits, although only 3"),
         ([0, 6, 10], "after 6 steps instead of 5"),
     ):
-        assert (
-            word in diagnosis.commits_problem({"commits": commits, "steps": 12}, right)["mistake"]
-        )
+        assert word in problem_of(commits)["mistake"]
 
 
 def _judged(batches, images):

@@ -1,5 +1,6 @@
-"""What unit 12's checks compare with, against PyTorch's own; and that each usual mistake has its
-own name.
+"""What unit 12's checks compare with, against PyTorch's own layers.
+
+Each usual mistake has a different name.
 """
 
 import random

@@ -55,7 +55,7 @@ def resumed(**changes):
         "right momenta": [0.5],
         "settings": [[0.1, 0.9]],
         "right settings": [0.1, 0.9],
-        "said": 7,
+        "returned": 7,
         "step": 7,
         **changes,
     }
@@ -75,9 +75,9 @@ def resumed(**changes):
         ("optimiser", {"settings": [[0.1, 0.9], [0.2, 0.9]]}, "learning rate"),
         ("optimiser", {"settings": [[0.1, 0.8]]}, "all settings"),
         ("step", {}, None),
-        ("step", {"said": 0}, "different times"),
-        ("step", {"said": "7.0"}, "a whole number"),
-        ("step", {"said": True}, "different times"),
+        ("step", {"returned": 0}, "different times"),
+        ("step", {"returned": "7.0"}, "a whole number"),
+        ("step", {"returned": True}, "different times"),
     ],
 )
 def test_what_was_not_resumed_is_named(name, changes, says):
@@ -179,7 +179,7 @@ def test_the_cases_of_all_ranks_are_joined():
     }
 
 
-def end(*wrote, loss=2.0, said=(2.0, 2.0, 2.0), weights=(1.0,)):
+def end(*wrote, loss=2.0, returned=(2.0, 2.0, 2.0), weights=(1.0,)):
     return [
         {
             "losses": [1.0, 2.0, 3.0],
@@ -187,10 +187,10 @@ def end(*wrote, loss=2.0, said=(2.0, 2.0, 2.0), weights=(1.0,)):
             "loss": loss if rank in wrote else None,
             "weights": list(weights),
             "right weights": [1.0],
-            "said": one,
+            "returned": one,
             "tensor": False,
         }
-        for rank, one in enumerate(said)
+        for rank, one in enumerate(returned)
     ]
 
 
@@ -214,7 +214,7 @@ def test_a_wrong_file_is_named(answers, says):
 
 
 @pytest.mark.parametrize(
-    "said, says",
+    "returned, says",
     [
         (2.0, None),
         (3.0, "rank's own"),
@@ -224,19 +224,19 @@ def test_a_wrong_file_is_named(answers, says):
         (None, "one number"),
     ],
 )
-def test_a_wrong_loss_is_named(said, says):
-    answers = end(0, said=(2.0, 2.0, said))
+def test_a_wrong_loss_is_named(returned, says):
+    answers = end(0, returned=(2.0, 2.0, returned))
     problem = diagnosis.loss_problem(2, answers[2], answers)
     assert problem is None if says is None else says in problem["mistake"]
 
 
 def test_a_tensor_is_no_number():
-    case = {**end(0)[1], "said": None, "tensor": True}
+    case = {**end(0)[1], "returned": None, "tensor": True}
     assert ".item()" in diagnosis.loss_problem(1, case, [case])["mistake"]
 
 
 def test_the_largest_loss_is_not_taken_for_a_ranks_own():
-    answers = end(0, said=(3.0, 3.0, 3.0))
+    answers = end(0, returned=(3.0, 3.0, 3.0))
     assert "not the mean" in diagnosis.loss_problem(2, answers[2], answers)["mistake"]
 
 

@@ -1,5 +1,6 @@
-"""Unit 17: the task's gradients and its budget, and how wrong schedules, steps, estimates and
-trainings are named.
+"""Unit 17's task, with its gradients and its budget, and its checks.
+
+Wrong schedules, steps, estimates and training runs are named.
 """
 
 import numpy as np
@@ -207,8 +208,9 @@ def test_a_lars_step_is_a_part_of_the_weights_length(layers):
 
 
 def test_the_estimate_is_unbiased():
-    """Over all batches of a small world, drawn with replacement, the estimates are exactly |G|^2
-    and the trace.
+    """Over all batches of a small world, the estimates are exactly |G|^2 and the trace.
+
+    The batches are drawn with replacement.
     """
     from itertools import product
 

@@ -22,10 +22,10 @@ def test_odd_orders_can_be_done_and_broken_ones_cannot(seed):
     for orders, possible in asked:
         ones = [1.0] * len(orders)
         if possible:
-            assert cases.played(orders, ones, ones)
+            assert cases.play_orders(orders, ones, ones)
         else:
             with pytest.raises(Stuck):
-                cases.played(orders, ones, ones)
+                cases.play_orders(orders, ones, ones)
         assert diagnosis.stuck_problem(possible, None if possible else ValueError("no"), 3) is None
         assert diagnosis.stuck_problem(possible, ValueError("no") if possible else None, 3)
 
@@ -39,7 +39,7 @@ def test_odd_orders_in_turn_need_no_tags():
 def test_the_short_simulation_is_the_long_one(seed):
     for messages in (False, True):
         for orders, forward_s, backward_s, message_s in cases.timings(seed, messages):
-            spans = cases.played(orders, forward_s, backward_s, message_s)
+            spans = cases.play_orders(orders, forward_s, backward_s, message_s)
             assert plan_cases._step_s(orders, forward_s, backward_s, message_s) == pytest.approx(
                 max(s.stop_s for row in spans for s in row)
             )
@@ -93,7 +93,7 @@ def test_a_short_way_of_thinking_is_named_where_it_explains_the_wrong_plans():
         ]
         assert any(MISTAKES[name] in text for text in told)
     with pytest.raises(Stopped, match="seems to have found no plan that fits"):
-        plan_diagnosis.asked(lambda job: min([]), jobs[0][0])
+        plan_diagnosis.ask_plan(lambda job: min([]), jobs[0][0])
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -118,8 +118,10 @@ def test_neither_equal_nor_full_stages_are_best(seed):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_what_is_easily_forgotten_is_asked(seed):
-    """Fewer micro-batches than a warm-up; forwards out of turn; a backward before its own forward
-    on the rank where nothing else forbids it.
+    """The cases include what an answer may forget.
+
+    These are fewer micro-batches than a warm-up, forwards out of turn, and a backward before its
+    own forward on the rank where nothing else forbids it.
     """
     assert any(count < stages - 1 for stages, count in cases.pipelines(seed))
     orders = cases.odd(random.Random(seed), 3, 6)

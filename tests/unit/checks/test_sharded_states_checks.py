@@ -28,8 +28,9 @@ def test_what_is_kept_is_the_packages_table_layer_by_layer(seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_table_of_one_layer_is_no_answer(seed):
-    """All layers as one, by the package's function, is right nowhere in the second criterion, and
-    not everywhere in the first.
+    """All layers as one are right nowhere in the second criterion.
+
+    They are computed by the package's function, and not right everywhere in the first criterion.
     """
     asked = cases.models(seed)
     for layers, ranks, stage, *kind in asked["work"]:
@@ -83,8 +84,9 @@ def test_no_answer_and_parts_of_layers_are_told():
 
 
 def test_where_two_mistakes_come_to_one_number_that_of_most_answers_is_told():
-    """81 parameters on a rank, of 567 in one vector: 7 ranks, and 7 times 38 numbers of the largest
-    layer beside 260 of it.
+    """Of 567 parameters in one vector, 81 are on a rank.
+
+    There are 7 ranks, and 7 times 38 numbers of the largest layer, next to 260 numbers of it.
     """
     both, other = ([199, 4, 260, 104], 7, 2, 4, 4, 8), ([10, 3], 4, 3, 2, 2, 12)
     wrong = [cases.parts(*case).wrong["work without padding"] for case in (both, other)]

@@ -61,8 +61,10 @@ def test_every_text_can_be_filled_in():
     ],
 )
 def test_the_sums_of_two_layers(layout, wanted):
-    """Data parallelism sums each weight's gradient, a cut inner dimension the output forward, cut
-    outputs the gradient of what comes in.
+    """Each way to cut two layers has its sums.
+
+    Data parallelism sums each weight's gradient, a cut inner dimension sums the output forward, and
+    cut outputs sum the gradient of what comes in.
     """
     found = [
         (axis, cases.numbers(dims, SIZES, layout, MESH))
@@ -111,7 +113,7 @@ def test_programs_need_every_kind_of_sum(seed):
         )
         if any(len(dims) > 2 for product in products for dims in product):
             continue
-        products, sizes, layout = (cases.renamed(one, back) for one in (products, sizes, layout))
+        products, sizes, layout = (cases.rename(one, back) for one in (products, sizes, layout))
         assert cases.runs_well(products, sizes, layout, mesh) and set(layout.values()) == set(mesh)
         assert len(set(sizes.values())) == len(sizes)
         kinds |= {
@@ -135,8 +137,9 @@ def test_programs_need_every_kind_of_sum(seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_each_job_has_a_trap(seed):
-    """A learner who falls into it chooses a layout that does not fit, or one that fits and sends
-    more.
+    """A learner who falls into the trap chooses a wrong layout.
+
+    It does not fit, or it fits and sends more.
     """
     for job, trap in zip(cases.jobs(seed), cases.TRAPS, strict=True):
         best, layout = diagnosis.cheapest(job)
@@ -173,8 +176,9 @@ def test_each_job_has_a_trap(seed):
 
 
 def test_what_is_held_and_sent():
-    """Against sums by hand: cut by batch over 2 ranks, weights are whole and their gradients
-    summed.
+    """The bytes equal sums by hand.
+
+    Cut by batch over 2 ranks, weights are whole and their gradients summed.
     """
     assert cases.held_bytes(MLP, SIZES, {"batch": "x"}, MESH) == 4 * (
         4 * (6 * 4 + 4 * 6) + 4 * 6 + 4 * 4 + 4 * 6
@@ -399,8 +403,10 @@ def test_a_stub_that_is_called_within_is_told_by_its_own_name():
 
 
 def test_each_output_that_is_recognised_has_words():
-    """The keys of `wrong` in the experiments, and of `_wrong_qkv` and `_wrong_out`, by the function
-    that they stand in.
+    """Every key of `wrong` in the experiments has a message.
+
+    The keys of `_wrong_qkv` and `_wrong_out` do, too. They are grouped by the function in which
+    they are.
     """
     tree = ast.parse((Path(diagnosis.__file__).parent / "ranks.py").read_text())
     places = {

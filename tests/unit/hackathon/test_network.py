@@ -112,7 +112,7 @@ def test_what_lab_20_prices_is_what_the_network_counts(seed):
     for case, steps, every, tensors, ranks, gradient_s, one, call in asked:
         net = Network(ranks, 8e-6 / (one(1) - one(0)), 1e3 * one(-HEAD_BYTES))
         clocks = play(net, *[entry(steps, every, tensors, ranks, gradient_s, call)] * ranks).clock_s
-        assert clocks == [pytest.approx(case.right, rel=1e-9)] * ranks, case.told
+        assert clocks == [pytest.approx(case.right, rel=1e-9)] * ranks, case.question
 
 
 def test_updates_add_up_along_messages_and_not_beside_them():

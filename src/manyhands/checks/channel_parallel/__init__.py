@@ -1,9 +1,9 @@
-"""Checks of unit 13, channel-parallel convolution, which are what the notebook's kernel asks of the
-ranks and how it judges the answers.
+"""Checks of unit 13, channel-parallel convolution.
 
-Each check cell calls one of the public functions with the cluster and the names of what the learner
-has defined on the ranks. The experiments run there (`ranks`) on communicators with a short timeout.
-Ranks that wait for each other in vain then get an exception, which becomes a FAIL line here.
+This is what the notebook's kernel asks of the ranks and how it judges the answers. Each check cell
+calls one of the public functions with the cluster and the names of what the learner has defined on
+the ranks. The experiments run there (`ranks`) on communicators with a short timeout. Ranks that
+wait for each other in vain then get an exception, which becomes a FAIL line here.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 __all__ = ["HINTS", "in_split", "moved", "operators", "out_split", "pair", "part"]
 
 # longer than the timeout of the experiments' communicators, whose message says more
-PATIENCE_S = 20
+TIMEOUT_S = 20
 
 
 class _Check(RankReport):
     def __init__(self, name: str, cluster: Cluster) -> None:
-        super().__init__(name, cluster, CRITERIA, MISTAKES, PATIENCE_S)
+        super().__init__(name, cluster, CRITERIA, MISTAKES, TIMEOUT_S)
 
-    def told(self, name: str, problems: Iterable[Problem | None], values: Any) -> None:
+    def judge_close(self, name: str, problems: Iterable[Problem | None], values: Any) -> None:
         """Judge a criterion whose values are compared to the unit's tolerance."""
         self.judge(name, problems, values, atol=diagnosis.ATOL, rtol=diagnosis.ATOL)
 
@@ -52,16 +52,17 @@ def _samples(results: Sequence[Result]) -> list[list[Any]]:
 
 
 def part(cluster: Cluster, function: str) -> None:
-    """Check that `function(conv, split, rank, size)` returns this rank's weight and bias, as leaves
-    with separate memory.
+    """Check that `function(conv, split, rank, size)` returns this rank's weight and bias.
+
+    Both must be leaves with separate memory.
     """
     with _Check("part", cluster) as report:
         cases: list[PartCase]
         cases, *_ = report.on_ranks("channel_parallel.ranks", "part", function, seed())
-        report.told(
+        report.judge_close(
             "cut", map(diagnosis.part_problem, cases), [_samples(case["results"]) for case in cases]
         )
-        report.told(
+        report.judge_close(
             "memory",
             map(diagnosis.held_problem, cases),
             [[case["whole"], case["held"]] for case in cases],
@@ -79,7 +80,7 @@ def operators(cluster: Cluster, copy: str, total: str, join: str) -> None:
         )
         cases = [case for answer in answers for case in answer]
         problems = (diagnosis.output_problem(case, case["which"]) for case in cases)
-        report.told(
+        report.judge_close(
             "forward",
             problems,
             [[_samples(case["results"][:1]), case["detached"]] for case in cases],
@@ -90,7 +91,7 @@ def operators(cluster: Cluster, copy: str, total: str, join: str) -> None:
             diagnosis.gradients_problem(case, case["which"])
             for case in diagnosis.detached_first(cases)
         )
-        report.told("backward", problems, [_samples(case["gradients"]) for case in cases])
+        report.judge_close("backward", problems, [_samples(case["gradients"]) for case in cases])
         _judge_bytes(report, cases, diagnosis.operator_limits, lambda case: case["which"])
 
 
@@ -103,29 +104,25 @@ def _judge_bytes(
     problems, values = [], []
     for case, forward, backward in diagnosis.totals(cases):
         for direction, total, limits in zip(
-            ("forward", "backward"), (forward, backward), limits_of(case), strict=False
+            ("forward", "backward"), (forward, backward), limits_of(case), strict=True
         ):
             problems.append(
                 diagnosis.bytes_problem(total, limits, topic_of(case), direction, case["detached"])
             )
             values.append(diagnosis.evidence(total, limits))
-    report.told("bytes", problems, values)
+    report.judge_close("bytes", problems, values)
 
 
 # ------------------------------------------------------------------ 3, 4, 5: layers
 
 
 def out_split(cluster: Cluster, function: str) -> None:
-    """Check `function(x, weight, bias, c, stride, padding)`, a layer that is split by output
-    channels.
-    """
+    """Check `function(x, weight, bias, c, stride, padding)`, which is split by output channels."""
     _layer("out-split", cluster, function, "out")
 
 
 def in_split(cluster: Cluster, function: str) -> None:
-    """Check `function(x, weight, bias, c, stride, padding)`, a layer that is split by input
-    channels.
-    """
+    """Check `function(x, weight, bias, c, stride, padding)`, which is split by input channels."""
     _layer("in-split", cluster, function, "in")
 
 
@@ -145,19 +142,20 @@ def _judge_layer(
 ) -> None:
     cases = [case for answer in answers for case in answer]
     problems = (diagnosis.output_problem(case, topic) for case in cases)
-    report.told(
+    report.judge_close(
         "values", problems, [[_samples(case["results"]), case["detached"]] for case in cases]
     )
     problems = (
         diagnosis.gradients_problem(case, topic) for case in diagnosis.detached_first(cases)
     )
-    report.told("gradients", problems, [_samples(case["gradients"]) for case in cases])
+    report.judge_close("gradients", problems, [_samples(case["gradients"]) for case in cases])
     _judge_bytes(report, cases, limits_of, lambda case: topic)
 
 
 def pair(cluster: Cluster, function: str) -> None:
-    """Check `function(x, first, second, c, padding)`, which is an out split, a ReLU and an in split
-    with one sum in all.
+    """Check `function(x, first, second, c, padding)`, which is two layers.
+
+    They are an out split, a ReLU and an in split, with one sum in all.
     """
     with _Check("pair", cluster) as report:
         answers: list[list[PairCase]] = report.on_ranks(
@@ -170,8 +168,9 @@ def pair(cluster: Cluster, function: str) -> None:
 
 
 def moved(cluster: Cluster, function: str, side: str) -> None:
-    """Check `function(way, x, weight, y, size)` against what is measured, and `side(batch, c_in,
-    c_out, kernel)`.
+    """Check what the learner predicts against what is measured.
+
+    The functions are `function(way, x, weight, y, size)` and `side(batch, c_in, c_out, kernel)`.
     """
     with _Check("moved", cluster) as report:
         answers: list[MovedAnswer] = report.on_ranks(
@@ -184,9 +183,9 @@ def moved(cluster: Cluster, function: str, side: str) -> None:
             for key in cases
         }
         problems = (diagnosis.moved_problem(case, sent[key]) for key, case in cases.items())
-        report.told("bytes", problems, [case["predicted"] for case in cases.values()])
+        report.judge_close("bytes", problems, [case["predicted"] for case in cases.values()])
         sides = answers[0]["sides"]
-        report.told(
+        report.judge_close(
             "side",
             diagnosis.side_problems(sides),
             [[one["got"], isinstance(one["got"], int)] for one in sides],

@@ -1,4 +1,4 @@
-"""What the ranks answer in the experiments of unit 13's checks (`ranks`), and `verdicts` judges."""
+"""What the ranks answer in the experiments of unit 13's checks (`ranks`), and `diagnosis` judges."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ _Wanted = TypedDict("_Wanted", {"wanted shape": list[int]}, total=False)
 
 
 class Result(Compared, _Wanted, total=False):
-    """The same of two tensors. `differ`: [indices, numbers, right numbers] of the first wrong
-    ones.
+    """The same of two tensors.
+
+    `differ`: [indices, numbers, right numbers] of the first wrong ones.
     """
 
     shape: list[int]

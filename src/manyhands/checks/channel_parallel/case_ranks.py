@@ -1,7 +1,7 @@
-"""What unit 13's experiments compare with, on the ranks, which are the right values and the values
-that known mistakes give.
+"""What unit 13's experiments compare with, on the ranks.
 
-All values are in float64, so that every difference is a mistake and not rounding.
+These are the right values and the values that known mistakes give. All values are in float64, so
+that every difference is a mistake and not rounding.
 """
 
 from __future__ import annotations
@@ -125,17 +125,21 @@ class Case:
         self.slope = torch.randn(self.y.shape, generator=chance, dtype=torch.float64).to(device())
 
     def of(self, x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+        """Return the output of the layer, without any split."""
         return conv2d(x, weight, bias, self.stride, self.padding)
 
     def rows(self, rank: int) -> slice:
+        """Return the output channels of a rank."""
         return shard(self.c_out, rank, self.size)
 
     def columns(self, rank: int) -> slice:
+        """Return the input channels of a rank."""
         return shard(self.c_in, rank, self.size)
 
     def pieces(self, rank: int) -> list[Any]:
-        """Return (x, weight, bias) of one rank, as the learner's function gets them, as leaves that
-        require a gradient.
+        """Return (x, weight, bias) of one rank, as the learner's function gets them.
+
+        They are leaves that require a gradient.
         """
         if self.split == "out":
             given = (
@@ -148,23 +152,25 @@ class Case:
         return [None if one is None else one.clone().requires_grad_() for one in given]
 
     def serial(self, rank: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
-        """Return the right gradients of this rank's pieces, which are cut out of the whole layer's
-        gradients.
+        """Return the right gradients of this rank's pieces.
+
+        They are cut out of the whole layer's gradients.
         """
         whole: list[Any] = [
             None if one is None else one.clone().requires_grad_()
             for one in (self.x, self.weight, self.bias)
         ]
         self.of(*whole).backward(self.slope)
-        gradients: list[Any] = [None if one is None else one.grad for one in whole]
+        gradients: list[Any] = [None if tensor is None else tensor.grad for tensor in whole]
         x, weight, bias = gradients
         if self.split == "out":
             return x, weight[self.rows(rank)], None if bias is None else bias[self.rows(rank)]
         return x[:, self.columns(rank)], weight[:, self.columns(rank)], bias
 
     def grouped(self) -> torch.Tensor:
-        """Return the output if each rank convolves only its own input channels, to its own output
-        channels.
+        """Return the output if each rank convolves only its own input channels.
+
+        They contribute only to the rank's own output channels.
         """
         ranks = range(self.size)
         parts = [
@@ -174,6 +180,7 @@ class Case:
         return torch.cat(parts, 1) + self.shown_bias()
 
     def shown_bias(self) -> torch.Tensor | int:
+        """Return the bias in the shape in which it is added to an output, or 0."""
         return 0 if self.bias is None else self.bias[:, None, None]
 
 
@@ -237,6 +244,7 @@ def wrong_gradients(case: Case, rank: int) -> list[dict[str, torch.Tensor]]:
 
 
 def same(a: torch.Tensor | None, b: torch.Tensor | None) -> bool:
+    """Return whether both are tensors, of the same shape and with nearly the same numbers."""
     return (
         a is not None
         and b is not None
@@ -245,14 +253,16 @@ def same(a: torch.Tensor | None, b: torch.Tensor | None) -> bool:
     )
 
 
-def told(
+def compare(
     name: str,
     got: Any,
     right: torch.Tensor,
     wrong: Mapping[str, torch.Tensor | None] | tuple[()] = (),
 ) -> Result:
-    """Return one comparison as plain data, with whether it is right, a sample as evidence, and
-    which of the `wrong` values it looks like.
+    """Return one comparison as plain data.
+
+    It has whether the value is right, a sample as evidence, and which of the `wrong` values it
+    looks like.
     """
     if not isinstance(got, torch.Tensor):
         return {
@@ -288,8 +298,9 @@ def told(
 
 
 def differ(got: torch.Tensor, right: torch.Tensor) -> list[Any] | None:
-    """Return [indices of the first wrong number, it and the two after it, the right numbers there],
-    or None if all are right.
+    """Return where a tensor begins to be wrong, or None if all is right.
+
+    It is [indices of the first wrong number, it and the two after it, the right numbers there].
     """
     if got.shape != right.shape or same(got, right):
         return None
@@ -300,8 +311,9 @@ def differ(got: torch.Tensor, right: torch.Tensor) -> list[Any] | None:
 
 
 def sample(tensor: torch.Tensor) -> list[float]:
-    """Return a few numbers that distinguish a tensor from one with the same values in a different
-    order.
+    """Return a few numbers by which a tensor can be recognised.
+
+    They differ from those of a tensor with the same values in a different order.
     """
     flat = tensor.detach().double().flatten().cpu()
     return [
@@ -312,12 +324,14 @@ def sample(tensor: torch.Tensor) -> list[float]:
 
 
 def usable(output: Any, right: torch.Tensor, c: Communicator) -> bool:
-    """Return whether backward can start from the output of every rank, since otherwise some ranks
-    would wait for others in vain.
+    """Return whether backward can start from the output of every rank.
+
+    If it cannot on one of them, some ranks would wait for others in vain.
     """
     fine = isinstance(output, torch.Tensor) and output.requires_grad and output.shape == right.shape
     return all(c.allgather_obj(bool(fine)))
 
 
 def detached(output: Any) -> bool:
+    """Return whether an output is a tensor without a graph."""
     return isinstance(output, torch.Tensor) and not output.requires_grad

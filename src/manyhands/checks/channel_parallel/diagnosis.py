@@ -1,8 +1,8 @@
-"""How the checks of unit 13 judge what the ranks have reported, which mistake a wrong answer looks
-like, and how many bytes are right.
+"""How the checks of unit 13 judge what the ranks have reported.
 
-Every `..._problem` returns None or the details of a FAIL line, which are `rank`, `expected`, `got`
-and the likely `mistake`.
+This includes how many bytes are right. Every `..._problem` returns None or the details of a FAIL
+line, which are `rank`, `expected`, `got` and the likely `mistake`, that is, the one that a wrong
+answer looks like.
 """
 
 from __future__ import annotations
@@ -39,8 +39,10 @@ DOUBLE, SINGLE = 8, 4
 def value_problem(
     rank: int, result: Result, topic: str, kind: str = "any", **more: Any
 ) -> Problem | None:
-    """Return the problem with one comparison, in the words of `topic` ("part out weight", "in x",
-    ...) or else of its `kind`.
+    """Return the problem with one comparison, in the words of its topic or of its kind.
+
+    A `topic` is "part out weight", "in x" and so on. If it has no text, the text of its `kind`
+    counts.
     """
     if result["right"]:
         return None
@@ -50,8 +52,9 @@ def value_problem(
 
 
 def shown(result: Result) -> Details:
-    """Return what a FAIL line shows of a wrong comparison, which is shapes, dtypes, or the numbers
-    from the first wrong one on.
+    """Return what a FAIL line shows of a wrong comparison.
+
+    This is shapes, dtypes, or the numbers from the first wrong one on.
     """
     if result.get("shape") != result.get("wanted shape"):
         return {"expected": result["wanted shape"], "got": result["shape"]}
@@ -79,6 +82,7 @@ def part_problem(case: PartCase) -> Problem | None:
 
 
 def held_problem(case: PartCase) -> Problem | None:
+    """Judge how a rank holds its weight and its bias."""
     for trained, parameter, shared, more_bytes in case["held"]:
         if not trained:
             return {"rank": case["rank"], "mistake": MISTAKES["not a leaf"]}
@@ -95,8 +99,9 @@ def held_problem(case: PartCase) -> Problem | None:
 
 
 def output_problem(case: OperatorCase | LayerCase, topic: str) -> Problem | None:
-    """Return the first thing that is wrong with a forward pass, either its values or that backward
-    cannot start from it.
+    """Return the first thing that is wrong with a forward pass.
+
+    Either its values are wrong, or backward cannot start from it.
     """
     problem = value_problem(case["rank"], case["results"][0], topic, size=case["size"])
     if problem is None and case["detached"]:
@@ -116,8 +121,9 @@ def gradients_problem(case: OperatorCase | LayerCase, topic: str) -> Problem | N
 
 
 def detached_first(cases: Sequence[B]) -> list[B]:
-    """Sort the cases in which backward cannot begin to the front, because they are the reason why
-    other gradients are wrong.
+    """Sort the cases in which backward cannot begin to the front.
+
+    They are the reason why other gradients are wrong.
     """
     return sorted(cases, key=lambda case: not case["detached"])
 
@@ -131,8 +137,9 @@ def no_backward(case: Any) -> Problem:
 
 
 def sum_bytes(numel: int, size: int, itemsize: int = DOUBLE) -> int:
-    """Return the bytes that all ranks together send for a sum on every rank, by reduce-scatter and
-    all-gather or by reduce and broadcast.
+    """Return the bytes that all ranks together send for a sum on every rank.
+
+    It is made by reduce-scatter and all-gather, or by reduce and broadcast.
     """
     return 2 * (size - 1) * numel * itemsize
 
@@ -149,19 +156,25 @@ NOTHING = (0, 0)  # bytes and messages, as in all limits
 
 
 def summed(numel: int, size: int) -> Limits:
-    """Return the bytes, and the largest number of messages, that all ranks together send for a sum
-    on every rank.
+    """Return the limits of a sum on every rank.
+
+    These are the bytes, and the largest number of messages, that all ranks together send.
     """
     return sum_bytes(numel, size), 2 * size * (size - 1)
 
 
 def joined(numel: int, size: int) -> Limits:
+    """Return the limits if every rank gets the parts of all ranks.
+
+    `numel` counts all parts together.
+    """
     return join_bytes(numel, size), size * (size - 1)
 
 
 def totals(cases: Sequence[Any]) -> list[tuple[Any, list[int] | None, list[int] | None]]:
-    """Return [(case of the first rank, [bytes, messages] sent forward or None, the same backward)],
-    added up over the ranks of an experiment.
+    """Add up what the ranks of each experiment have sent.
+
+    Return [(case of the first rank, [bytes, messages] sent forward or None, the same backward)].
     """
     groups: dict[Any, list[Any]] = {}
     for case in cases:
@@ -173,7 +186,7 @@ def totals(cases: Sequence[Any]) -> list[tuple[Any, list[int] | None, list[int] 
         backward = (
             None
             if any(case["backward"] is None for case in group)
-            else [sum(one) for one in zip(*(case["backward"] for case in group), strict=False)]
+            else [sum(one) for one in zip(*(case["backward"] for case in group), strict=True)]
         )
         # the bytes of an output of a wrong size mean nothing
         shapes = any(case["results"][0]["looks"] == "shape" for case in group)
@@ -184,7 +197,7 @@ def totals(cases: Sequence[Any]) -> list[tuple[Any, list[int] | None, list[int] 
                     None
                     if shapes
                     else [
-                        sum(one) for one in zip(*(case["forward"] for case in group), strict=False)
+                        sum(one) for one in zip(*(case["forward"] for case in group), strict=True)
                     ]
                 ),
                 backward,
@@ -219,13 +232,15 @@ def bytes_problem(
 
 
 def evidence(total: list[int] | None, limits: Limits) -> list[int]:
-    """Return what the grader compares, which is the same for every total inside the limits and
-    different for each total outside.
+    """Return what the grader compares.
+
+    It is the same for every total inside the limits and different for each total outside.
     """
     return [-1, -1] if total is None else [total[0], max(total[1], limits[1])]
 
 
 def operator_limits(case: OperatorCase) -> tuple[Limits, Limits]:
+    """Return the limits (forward, backward) of an operator."""
     numel, size = case["numel"], case["size"]
     total, whole = summed(numel, size), joined(numel, size)
     return {"copy": (NOTHING, total), "sum": (total, NOTHING), "join": (whole, NOTHING)}[
@@ -246,6 +261,7 @@ def layer_limits(case: LayerCase, split: str) -> tuple[Limits, Limits]:
 
 
 def pair_limits(case: PairCase) -> tuple[Limits, Limits]:
+    """Return the limits (forward, backward) of two layers with one sum in each direction."""
     numel, size = case["numel"], case["size"]
     return summed(numel["y"], size), summed(numel["x"], size)
 
@@ -299,15 +315,17 @@ def moved_problem(case: MovedCase, sent: int) -> Problem | None:
 
 
 def largest_side(batch: int, c_in: int, kernel: int) -> int:
-    """Return the largest side whose output is not larger than the weight, per output channel
-    (batch * side^2 <= c_in * kernel^2).
+    """Return the largest side whose output is not larger than the weight.
+
+    Per output channel, this is batch * side^2 <= c_in * kernel^2.
     """
     return math.isqrt(c_in * kernel * kernel // batch)
 
 
 def tutorials_side(batch: int, c_in: int, c_out: int, kernel: int) -> float:
-    """Return the largest side in the tutorial, whose in split has the whole x on every rank (B (2
-    c_out + c_in) s^2 <= 2 c_out c_in k^2).
+    """Return the largest side in the tutorial, whose in split has the whole x on every rank.
+
+    This is B (2 c_out + c_in) s^2 <= 2 c_out c_in k^2.
     """
     return (2 * c_out * c_in * kernel * kernel / (batch * (2 * c_out + c_in))) ** 0.5
 
@@ -321,7 +339,7 @@ def side_problems(sides: Sequence[Side]) -> list[Problem | None]:
     tutorials = [tutorials_side(*one["asked"]) for one in sides]
     if any(problems) and all(
         one["got"] in (int(side), round(side), side)
-        for one, side in zip(sides, tutorials, strict=False)
+        for one, side in zip(sides, tutorials, strict=True)
     ):
         return [
             problem and {**problem, "mistake": MISTAKES["side", "tutorial"]} for problem in problems
@@ -330,6 +348,7 @@ def side_problems(sides: Sequence[Side]) -> list[Problem | None]:
 
 
 def side_problem(side: Side) -> Problem | None:
+    """Judge one side that the learner's function returned."""
     batch, c_in, c_out, kernel = side["asked"]
     right = largest_side(batch, c_in, kernel)
     if side["got"] == right and isinstance(side["got"], int):

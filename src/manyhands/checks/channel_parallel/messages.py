@@ -1,5 +1,6 @@
-"""The words of unit 13's checks: what each criterion asks for, the likely mistakes, and the
-hints.
+"""The messages of unit 13's checks.
+
+They say what each criterion asks for, the likely mistakes, and the hints.
 """
 
 from __future__ import annotations

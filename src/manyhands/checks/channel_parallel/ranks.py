@@ -1,8 +1,8 @@
-"""The half of unit 13's checks that runs on the ranks, which compares the learner's functions with
-one whole nn.Conv2d.
+"""The half of unit 13's checks that runs on the ranks.
 
-Every experiment returns plain data. What the right answer is, and which mistake a wrong answer
-looks like, is determined here, where the tensors are, and `verdicts` puts it into words.
+It compares the learner's functions with one whole nn.Conv2d. Every experiment returns plain data.
+What the right answer is, and which mistake a wrong answer looks like, is determined here, where the
+tensors are, and `diagnosis` has the text for it.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from manyhands.checks.channel_parallel.case_ranks import (
     Case,
     Traffic,
     communicators,
+    compare,
     dealt,
     detached,
     lookalikes,
     own_first,
-    told,
     usable,
     wrong_gradients,
 )
@@ -59,8 +59,9 @@ if TYPE_CHECKING:
 
 
 def part(name: str, seed: int) -> list[PartCase]:
-    """Ask for the learner's parts of weights and biases, for worlds of several sizes, without
-    communication.
+    """Ask for the learner's parts of weights and biases, without communication.
+
+    The worlds have several sizes.
     """
     function, draw = learners(name), random.Random(seed)
     cases: list[PartCase] = []
@@ -82,7 +83,7 @@ def part(name: str, seed: int) -> list[PartCase]:
                 lent = copy.deepcopy(conv)  # the learner's code may do with it what it likes
                 with closed(parallel_conv._shard):
                     answer = function(lent, split, rank, size)
-                whole = [one.untyped_storage().data_ptr() for one in lent.parameters()]
+                whole = [parameter.untyped_storage().data_ptr() for parameter in lent.parameters()]
                 cases.append(
                     {
                         "split": split,
@@ -110,7 +111,7 @@ def _cut(
         "whole": full,
         "grouped": full[shard(full.shape[0], rank, size)][:, shard(full.shape[1], rank, size)],
     }
-    results = [told("weight", answer[0], take(full, axis, here), wrong)]
+    results = [compare("weight", answer[0], take(full, axis, here), wrong)]
     if bias is None:
         results.append(
             {
@@ -128,7 +129,7 @@ def _cut(
             "dealt": bias[rank::size],
             "even": bias[even],
         }
-        results.append(told("bias", answer[1], bias[here] if split == "out" else bias, wrong))
+        results.append(compare("bias", answer[1], bias[here] if split == "out" else bias, wrong))
     return {
         "results": results,
         "whole": full.numel(),
@@ -137,7 +138,9 @@ def _cut(
 
 
 def _held(tensor: Any, whole: Sequence[int]) -> list[Any]:
-    """Return [is trained, is an nn.Parameter, shares memory with the `whole` layer, bytes that it
+    """Return how a tensor is held.
+
+    This is [is trained, is an nn.Parameter, shares memory with the `whole` layer, bytes that it
     keeps alive without need].
     """
     if not isinstance(tensor, torch.Tensor):
@@ -195,7 +198,7 @@ def _operator(
             {"times": slope * c.size, "divided": slope / c.size},
         )
     else:
-        parts = [everyones[0][:, one] for one in rows]
+        parts = [everyones[0][:, row] for row in rows]
         x, right, gradient = parts[c.rank], everyones[0], slope[:, rows[c.rank]]
         wrong = {
             "dealt": dealt(parts),
@@ -228,7 +231,7 @@ def _both_ways(
     with Traffic() as forward:
         y = call()
     answer: Both = {
-        "results": [_untouched(told("y", y, right, wrong), x, given)],
+        "results": [_untouched(compare("y", y, right, wrong), x, given)],
         "forward": forward.sent,
         "backward": None,
         "detached": detached(y),
@@ -237,24 +240,23 @@ def _both_ways(
         with Traffic() as backward:
             y.backward(handed)
         answer["results"].append(
-            _untouched(told("x", x.grad, gradient, wrong_gradient), handed, slope)
+            _untouched(compare("x", x.grad, gradient, wrong_gradient), handed, slope)
         )
         answer["backward"] = backward.sent
     return answer
 
 
 def _untouched(result: Result, tensor: torch.Tensor, before: torch.Tensor) -> Result:
-    """Return a comparison that is also wrong if the operator has written into the tensor that it
-    was given.
-    """
+    """Return a comparison that is also wrong if the operator has written into its tensor."""
     if not result["right"] or torch.equal(tensor.detach(), before):
         return result
     return {**result, "right": False, "looks": "in place"}
 
 
 def layer(name: str, split: str, seed: int) -> list[LayerCase]:
-    """Compare values, gradients and bytes of the learner's layer with the whole layer, on each
-    group.
+    """Compare the learner's layer with the whole layer, on each group.
+
+    Values, gradients and bytes are compared.
     """
     function = learners(name)
     with communicators() as found:
@@ -276,7 +278,7 @@ def _layer(function: Callable[..., Any], case: Case, c: Communicator) -> LayerAn
     answer: LayerAnswer = {
         "rank": c.rank,
         "size": c.size,
-        "results": [told("output", y, case.y, lookalikes(case, c.rank))],
+        "results": [compare("output", y, case.y, lookalikes(case, c.rank))],
         "detached": detached(y),
         "forward": forward.sent,
         "backward": None,
@@ -292,16 +294,17 @@ def _layer(function: Callable[..., Any], case: Case, c: Communicator) -> LayerAn
             given,
             case.serial(c.rank),
             wrong_gradients(case, c.rank),
-            strict=False,
+            strict=True,
         ):
             if right is not None:
-                answer["gradients"].append(told(label, tensor.grad, right, wrong))
+                answer["gradients"].append(compare(label, tensor.grad, right, wrong))
     return answer
 
 
 def pair(name: str, seed: int) -> list[PairCase]:
-    """Run two layers with a ReLU between them, the first split by output and the second by input
-    channel, on each group.
+    """Run two layers with a ReLU between them, on each group.
+
+    The first is split by output and the second by input channel.
     """
     function = learners(name)
     with communicators() as found:
@@ -333,7 +336,7 @@ def _pair(function: Callable[..., Any], seed: int, c: Communicator) -> LayerAnsw
     rows = shard(middle, c.rank, c.size)
     cuts: tuple[Any, ...] = (slice(None), rows, rows, (slice(None), rows), slice(None))
     given = [
-        one[cut].clone().requires_grad_() for one, cut in zip((x, *parameters), cuts, strict=False)
+        one[cut].clone().requires_grad_() for one, cut in zip((x, *parameters), cuts, strict=True)
     ]
     own = [one.detach().clone().requires_grad_() for one in given]
     alone = layers(*own, padding)
@@ -351,7 +354,7 @@ def _pair(function: Callable[..., Any], seed: int, c: Communicator) -> LayerAnsw
     answer: LayerAnswer = {
         "rank": c.rank,
         "size": c.size,
-        "results": [told("output", y, right, wrong)],
+        "results": [compare("output", y, right, wrong)],
         "forward": forward.sent,
         "backward": None,
         "detached": detached(y),
@@ -368,7 +371,7 @@ def _pair(function: Callable[..., Any], seed: int, c: Communicator) -> LayerAnsw
             whole,
             cuts,
             own,
-            strict=False,
+            strict=True,
         ):
             gradient = cast("torch.Tensor", one.grad)[cut]
             own_part = cast("torch.Tensor", mine.grad)
@@ -376,7 +379,7 @@ def _pair(function: Callable[..., Any], seed: int, c: Communicator) -> LayerAnsw
                 {} if label != "x" else {"partial": own_part, "partial, times": own_part * c.size}
             )
             answer["gradients"].append(
-                told(
+                compare(
                     label,
                     tensor.grad,
                     gradient,
@@ -401,8 +404,9 @@ def _two_layers(
 
 
 def moved(name: str, side_name: str, seed: int) -> MovedAnswer:
-    """Return what the learner predicts, and the bytes that all ranks together send when a right
-    layer is run.
+    """Return what the learner predicts, and the bytes that a right layer sends.
+
+    They are the bytes of all ranks together.
     """
     from manyhands import functions
 

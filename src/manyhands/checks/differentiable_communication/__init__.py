@@ -1,8 +1,7 @@
-"""Check unit 11, differentiable communication, by asking the ranks from the notebook's kernel and
-judging the answers.
+"""Check unit 11, differentiable communication.
 
-The experiments run on the ranks (`ranks`). A hang ends after a few seconds and becomes a FAIL line,
-and the cluster heals.
+The notebook's kernel asks the ranks and judges the answers. The experiments run on the ranks
+(`ranks`). A hang ends after a few seconds and becomes a FAIL line, and the cluster recovers.
 """
 
 from __future__ import annotations
@@ -42,12 +41,13 @@ def _cases(answers: Sequence[Sequence[C]]) -> list[tuple[int, C]]:
 
 
 def messages(cluster: Cluster, send: str, recv: str) -> None:
-    """Check the autograd functions `send` and `recv` for their gradients, in any order, and that
-    nothing is sent twice.
+    """Check the autograd functions `send` and `recv` for their gradients, in any order.
+
+    Nothing may be sent twice.
     """
     with check("messages", cluster) as report:
         with report.part("gradients", "bytes"):
-            told: list[list[MessageCase]] = report.on_ranks(
+            by_rank: list[list[MessageCase]] = report.on_ranks(
                 "differentiable_communication.ranks",
                 "round_trips",
                 send,
@@ -55,7 +55,7 @@ def messages(cluster: Cluster, send: str, recv: str) -> None:
                 seed(),
                 remark="hang",
             )
-            cases = _cases(told)
+            cases = _cases(by_rank)
             problems = (diagnosis.message_problem(rank, case) for rank, case in cases)
             report.judge(
                 "gradients", problems, [case["got"] for _, case in cases], atol=diagnosis.ATOL
@@ -83,8 +83,10 @@ def messages(cluster: Cluster, send: str, recv: str) -> None:
 
 
 def broadcast(cluster: Cluster, function: str) -> None:
-    """Check that the autograd function `function(x, root, group)` gives a sum at the root and zero
-    elsewhere, and moves no more bytes than that takes.
+    """Check the autograd function `function(x, root, group)`.
+
+    Its gradient must be a sum at the root and zero elsewhere, and it must not move more bytes than
+    that takes.
     """
     with check("broadcast", cluster) as report:
         answers: list[list[BroadcastCase]] = report.on_ranks(
@@ -111,8 +113,10 @@ def broadcast(cluster: Cluster, function: str) -> None:
 
 
 def allgather(cluster: Cluster, function: str) -> None:
-    """Check that the autograd function `function(x, group)` gives each rank the sum of all ranks'
-    gradients of its piece, and moves no more bytes than that takes.
+    """Check the autograd function `function(x, group)`.
+
+    It must give each rank the sum of all ranks' gradients of its piece, and it must not move more
+    bytes than that takes.
     """
     with check("allgather", cluster) as report:
         answers: list[list[AllgatherCase]] = report.on_ranks(
@@ -143,8 +147,9 @@ def _judge_bytes(
 
 
 def connect(cluster: Cluster, round_trip: str, fan_out: str) -> None:
-    """Check that with `round_trip(c, x, stage, last)` and `fan_out(c, pieces, own_loss)` one
-    backward on each rank reaches everything.
+    """Check that one backward on each rank reaches everything.
+
+    The learner's functions are `round_trip(c, x, stage, last)` and `fan_out(c, pieces, own_loss)`.
     """
     with check("connect", cluster) as report:
         for part, function in (("round-trip", round_trip), ("fan-out", fan_out)):
@@ -171,8 +176,9 @@ def connect(cluster: Cluster, round_trip: str, fan_out: str) -> None:
 
 
 def ring(cluster: Cluster, function: str) -> None:
-    """Check that `function(x, group)` is a ring of one message for each rank, in which a rehearsal
-    for GPUs finds nothing.
+    """Check that `function(x, group)` is a ring of one message for each rank.
+
+    A rehearsal for GPUs must find nothing in it.
     """
     with check("ring", cluster) as report:
         answers: list[list[RingCase]] = report.on_ranks(

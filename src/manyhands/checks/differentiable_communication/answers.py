@@ -1,4 +1,4 @@
-"""What the ranks answer in the experiments of unit 11's checks (`ranks`), and `verdicts` judges.
+"""What the ranks answer in the experiments of unit 11's checks (`ranks`), and `diagnosis` judges.
 
 `sent` and `right` count numbers of 8 bytes. `spoiled` is 1.0 if a gradient that backward was given
 has changed.
@@ -67,8 +67,9 @@ _Serial = TypedDict("_Serial", {"serial value": list[float] | None}, total=False
 
 
 class Connected(_Serial, total=False):
-    """Gradients by name, and a value; or only an error. `leads`: whether backward reaches the
-    communication.
+    """Gradients by name, and a value; or only an error.
+
+    `leads`: whether backward reaches the communication.
     """
 
     got: dict[str, list[float] | None]

@@ -1,8 +1,8 @@
-"""Judge what the ranks have reported in unit 11's checks, with the right answers and the mistake
-that a wrong one looks like.
+"""Judge what the ranks have reported in unit 11's checks.
 
-Every `..._problem` returns None, or the details of a FAIL line: `rank`, `expected`, `got` and the
-likely `mistake`.
+The right answers are computed here, and so is the mistake that a wrong answer looks like. Every
+`..._problem` returns None, or the details of a FAIL line: `rank`, `expected`, `got` and the likely
+`mistake`.
 """
 
 from __future__ import annotations
@@ -37,14 +37,13 @@ ATOL = 1e-9
 
 
 def far(a: Any, b: ArrayLike) -> bool:
-    """Return whether two lists of numbers differ by more than the tolerance, in length or in a
-    value.
-    """
+    """Return whether two lists of numbers differ, in length or by more than the tolerance."""
     a, b = np.asarray(a, float), np.asarray(b, float)
     return a.shape != b.shape or not np.all(np.abs(a - b) <= ATOL * (1 + np.abs(b)))
 
 
-def said(rank: int, expected: Any, got: Any, mistake: str, **facts: Any) -> Problem:
+def details(rank: int, expected: Any, got: Any, mistake: str, **facts: Any) -> Problem:
+    """Return the details of a FAIL line, whose text names the facts."""
     return {
         "rank": rank,
         "expected": expected,
@@ -57,6 +56,7 @@ def said(rank: int, expected: Any, got: Any, mistake: str, **facts: Any) -> Prob
 
 
 def message_problem(rank: int, case: MessageCase) -> Problem | None:
+    """Judge the gradient that a rank has got through messages."""
     got, serial = case["got"], case["serial"]
     if got is not None and not far(got, serial):
         return None
@@ -72,13 +72,14 @@ def message_problem(rank: int, case: MessageCase) -> Problem | None:
         mistake = "one message only"
     else:
         mistake = "other gradient"
-    return said(rank, serial, got, mistake)
+    return details(rank, serial, got, mistake)
 
 
 def sent_problem(rank: int, case: MessageCase) -> Problem | None:
+    """Judge how many numbers a rank has sent in backward."""
     if abs(case["sent"] - case["right"]) < 0.5:
         return None
-    return said(
+    return details(
         rank,
         case["right"],
         case["sent"],
@@ -89,23 +90,24 @@ def sent_problem(rank: int, case: MessageCase) -> Problem | None:
 
 
 def order_problem(rank: int, case: OrderCase) -> Problem | None:
+    """Judge gradients that arrive in a different order from the messages."""
     got, serial = case["got"], case["serial"]
     if got is None:  # a rank that has received
         return (
-            said(rank, serial, "something else", "gradient written into")
+            details(rank, serial, "something else", "gradient written into")
             if case["spoiled"]
             else None
         )
     if any(one is None for one in got):
-        return said(rank, serial, got, "no gradient")
-    if not any(far(*pair) for pair in zip(got, serial, strict=False)):
+        return details(rank, serial, got, "no gradient")
+    if not any(far(*pair) for pair in zip(got, serial, strict=True)):
         return None
     looks: dict[str, Any] = {
         "swapped": serial[::-1],
         "with the delegate's": np.add(serial, 1),
         "divided by ranks": np.divide(serial, 4),
     }
-    return said(
+    return details(
         rank,
         serial,
         got,
@@ -154,10 +156,11 @@ def total_problem(group: Sequence[tuple[int, Moved]], pieces: int, what: str) ->
 
 
 def broadcast_problem(rank: int, case: BroadcastCase) -> Problem | None:
+    """Judge the gradient at the root of a broadcast."""
     own = np.asarray(case["own"])
     expected, got, facts = own.sum(axis=0), case["got"], {"p": len(own), "root": case["root"]}
     if got is not None and not far(got, expected):
-        return said(rank, expected, got, "spoiled") if case["spoiled"] else None
+        return details(rank, expected, got, "spoiled") if case["spoiled"] else None
     if case["spoiled"]:
         mistake = "spoiled and wrong"
     elif got is None:
@@ -176,14 +179,15 @@ def broadcast_problem(rank: int, case: BroadcastCase) -> Problem | None:
         mistake = "by memory"
     else:
         mistake = "other gradient"
-    return said(rank, expected, got, mistake, **facts)
+    return details(rank, expected, got, mistake, **facts)
 
 
 def elsewhere_problem(rank: int, case: BroadcastCase) -> Problem | None:
+    """Judge the gradient of a broadcast on a rank that is not the root."""
     own, got = np.asarray(case["own"]), case["got"]
     if got is None or not np.any(got):
         return (
-            said(rank, own[case["me"]], "something else", "spoiled elsewhere")
+            details(rank, own[case["me"]], "something else", "spoiled elsewhere")
             if case["spoiled"]
             else None
         )
@@ -191,15 +195,16 @@ def elsewhere_problem(rank: int, case: BroadcastCase) -> Problem | None:
         mistake = "sum everywhere" if case["me"] else "sum at 0"
     else:
         mistake = "own elsewhere" if not far(got, own[case["me"]]) else "not zero"
-    return said(rank, [0.0] * case["size"], got, mistake, root=case["root"])
+    return details(rank, [0.0] * case["size"], got, mistake, root=case["root"])
 
 
 def allgather_problem(rank: int, case: AllgatherCase) -> Problem | None:
+    """Judge the gradient of a rank's own piece."""
     # own[r][j]: the gradient that rank r has for the piece of rank j
     own, me, got = np.asarray(case["own"]), case["me"], case["got"]
     expected, facts = own[:, me].sum(axis=0), {"p": len(own), "me": me}
     if got is not None and not far(got, expected):
-        return said(rank, expected, got, "spoiled") if case["spoiled"] else None
+        return details(rank, expected, got, "spoiled") if case["spoiled"] else None
     if case["spoiled"]:
         mistake = "spoiled and wrong"
     elif got is None:
@@ -222,7 +227,7 @@ def allgather_problem(rank: int, case: AllgatherCase) -> Problem | None:
         mistake = "by memory"
     else:
         mistake = "other gradient"
-    return said(rank, expected, got, mistake, **facts)
+    return details(rank, expected, got, mistake, **facts)
 
 
 # ------------------------------------------------------------------ 4: connect
@@ -244,17 +249,17 @@ def connect_problem(rank: int, case: ConnectCase, cut: Sequence[int] = ()) -> Pr
             "mistake": MISTAKES["lost gradient" if delegate else "communication error"],
         }
     if case["serial value"] is not None and far(case["value"], case["serial value"]):
-        return said(rank, case["serial value"], case["value"], "wrong value")
+        return details(rank, case["serial value"], case["value"], "wrong value")
     for name, expected in case["serial"].items():
         got = case["got"][name]
         if got is None:
             if cut and case.get("leads"):
                 from manyhands.cluster.faults.fault_messages import ranks_text
 
-                return said(rank, expected, got, "cut", name=name, ranks=ranks_text(cut))
-            return said(rank, expected, got, "not connected", name=name)
+                return details(rank, expected, got, "cut", name=name, ranks=ranks_text(cut))
+            return details(rank, expected, got, "not connected", name=name)
         if far(got, expected):
-            return said(rank, expected, got, "other gradient")
+            return details(rank, expected, got, "other gradient")
     return None
 
 
@@ -268,8 +273,10 @@ def cut_on(cases: Sequence[tuple[int, ConnectCase]]) -> dict[tuple[int, ...], li
 
 
 def most_telling(problem: Problem) -> int:
-    """Return a sorting key that puts the unconnected graph first, and last the errors that follow
-    from a different rank's error.
+    """Return a sorting key for the answers of the ranks.
+
+    The unconnected graph comes first, and last come the errors that follow from a different rank's
+    error.
     """
     return (problem["mistake"] != MISTAKES["lost gradient"]) + (
         problem["mistake"] == MISTAKES["communication error"]
@@ -280,18 +287,19 @@ def most_telling(problem: Problem) -> int:
 
 
 def shift_problem(rank: int, case: RingCase) -> Problem | None:
+    """Judge the piece that has arrived on a rank."""
     got, pieces, me = case["got"], case["pieces"], case["me"]
     if case["overwritten"]:
-        return said(rank, pieces[me - 1], got, "x overwritten")
+        return details(rank, pieces[me - 1], got, "x overwritten")
     if got is None:
-        return said(rank, pieces[me - 1], got, "nothing came")
+        return details(rank, pieces[me - 1], got, "nothing came")
     if not far(got, pieces[me - 1]):
         return None
     if not far(got, pieces[me]):
         mistake = "own piece"
     else:
         mistake = "from the next" if not far(got, pieces[(me + 1) % len(pieces)]) else "other piece"
-    return said(rank, pieces[me - 1], got, mistake)
+    return details(rank, pieces[me - 1], got, mistake)
 
 
 def _traces(group: Sequence[tuple[int, RingCase]]) -> dict[int, list[Event]]:
@@ -301,8 +309,9 @@ def _traces(group: Sequence[tuple[int, RingCase]]) -> dict[int, list[Event]]:
 
 
 def moved_by_nccl(group: Sequence[tuple[int, RingCase]]) -> list[int]:
-    """Return the messages that NCCL would complete, as [from, to, numbers, ...] in order of the
-    senders.
+    """Return the messages that NCCL would complete.
+
+    They are [from, to, numbers, ...] in order of the senders.
     """
     from manyhands.rehearsal import Replay
 
@@ -325,6 +334,7 @@ def found_for_nccl(group: Sequence[tuple[int, RingCase]]) -> int:
 
 
 def rehearsal_problem(group: Sequence[tuple[int, RingCase]]) -> Problem | None:
+    """Judge the traces of a group's ranks, in which a rehearsal for GPUs finds nothing."""
     from manyhands.rehearsal import judge
 
     members, size = group[0][1]["members"], len(group[0][1]["pieces"][0])

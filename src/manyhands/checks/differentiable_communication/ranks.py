@@ -72,16 +72,19 @@ def matrix_shape(seed: int) -> tuple[int, int]:
 
 
 def leaf(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a copy of the tensor that requires a gradient."""
     return tensor.detach().clone().requires_grad_()
 
 
 def gradient_of(tensor: torch.Tensor) -> list[float] | None:
+    """Return a tensor's gradient as a list of numbers, or None if it has none."""
     return None if tensor.grad is None else numbers(tensor.grad)
 
 
 def counted(backward: Callable[[], object]) -> float:
-    """Run `backward` under the ledger, and return how many numbers (of 8 bytes) this rank has
-    sent.
+    """Run `backward` under the ledger, and return how many numbers this rank has sent.
+
+    A number has 8 bytes.
     """
     from manyhands.ledger import Ledger
 
@@ -95,8 +98,9 @@ def counted(backward: Callable[[], object]) -> float:
 
 
 def functions_of(*names: str) -> list[Any]:
-    """Return the learner's functions, with nothing posted, because no rank receives any more what
-    an earlier attempt has posted and not settled.
+    """Return the learner's functions, with nothing posted.
+
+    No rank receives any more what an earlier attempt has posted and not settled.
     """
     learners("posted").clear()
     return [learners(name) for name in names]
@@ -164,7 +168,7 @@ def other_order(send_name: str, recv_name: str, seed: int) -> OrderCase:
     if rank in (0, 3):
         tensors = [leaf(draw(seed + 10 + i, *shape)) for i in (1, 2)]
         delegates = [
-            Send.apply(tensor, peer, tag, group) for tensor, tag in zip(tensors, tags, strict=False)
+            Send.apply(tensor, peer, tag, group) for tensor, tag in zip(tensors, tags, strict=True)
         ]
         for delegate in reversed(delegates):
             delegate.backward()
@@ -172,13 +176,13 @@ def other_order(send_name: str, recv_name: str, seed: int) -> OrderCase:
     else:
         start = torch.zeros((), dtype=torch.float64, requires_grad=True)
         came = [Recv.apply(start, shape, torch.float64, peer, tag, group) for tag in tags]
-        for one, gradient in zip(came, gradients, strict=False):
+        for one, gradient in zip(came, gradients, strict=True):
             one.backward(gradient)
         got = None
     learners("settle")()
     spoiled = any(
         not torch.equal(gradient, weight)
-        for gradient, weight in zip(gradients, weights, strict=False)
+        for gradient, weight in zip(gradients, weights, strict=True)
     )
     return {
         "got": got,
@@ -193,8 +197,9 @@ def other_order(send_name: str, recv_name: str, seed: int) -> OrderCase:
 
 @fresh_world()
 def broadcast(name: str, seed: int) -> list[BroadcastCase]:
-    """Broadcast from every root of every group, and return the gradients of a weighted sum of what
-    arrived, with different weights on each rank.
+    """Broadcast from every root of every group, and return the gradients of a weighted sum.
+
+    The sum is over what arrived, with different weights on each rank.
 
     The gradient that backward is given is kept here, and must not change. It is transposed on some
     ranks and contiguous on the others, or one number that is expanded, as the gradient of a plain
@@ -244,8 +249,10 @@ LAYOUTS = ("transposed", "contiguous")
 
 
 def gradient_as(layout: str, seed: int, shape: tuple[int, int]) -> torch.Tensor:
-    """Draw a gradient of this shape that is "contiguous", "transposed" in memory, or one number
-    "expanded", behind which there is room for all.
+    """Draw a gradient of this shape in one of three layouts.
+
+    It is "contiguous", "transposed" in memory, or one number "expanded", behind which there is room
+    for all.
     """
     drawn = draw(seed, *reversed(shape), where=device())
     if layout == "expanded":
@@ -254,8 +261,9 @@ def gradient_as(layout: str, seed: int, shape: tuple[int, int]) -> torch.Tensor:
 
 
 def added_in_memory(gradients: Sequence[torch.Tensor], me: int) -> list[float]:
-    """Return the sum as it looks in this rank's gradient if the numbers are added up in the order
-    of memory.
+    """Return the sum as it looks in this rank's gradient if memory is added up.
+
+    Then numbers are added in the order in which they are stored.
     """
     rows, columns = gradients[me].shape
     lying = [
@@ -269,9 +277,10 @@ def added_in_memory(gradients: Sequence[torch.Tensor], me: int) -> list[float]:
 
 @fresh_world()
 def allgather(name: str, seed: int) -> list[AllgatherCase]:
-    """Run in each group a weighted sum of all pieces, with different weights for each piece on each
-    rank, of which one is not used. Then use gradients that the caller keeps, of both layouts, and
-    one gradient for several pieces.
+    """Run a weighted sum of all pieces in each group, and return the gradients.
+
+    Each piece has different weights on each rank, and one of the pieces is not used. Then use
+    gradients that the caller keeps, of both layouts, and one gradient for several pieces.
     """
     Allgather = learners(name)
     results: list[AllgatherCase] = []
@@ -318,8 +327,10 @@ def allgather(name: str, seed: int) -> list[AllgatherCase]:
 def _gradients_of_pieces(
     kind: str, seed: int, rank: int, p: int, shape: tuple[int, int]
 ) -> list[torch.Tensor]:
-    """Return a gradient for each piece, which is drawn for each piece, or the first one in one
-    layout and a second one in the other layout for all others, or one expanded number for all.
+    """Return a gradient for each piece, in one of three ways.
+
+    They are drawn for each piece, or the first one has one layout and all others share a second one
+    in the other layout, or all share one expanded number.
     """
     if kind == "one for all":
         return [gradient_as("expanded", seed, shape)] * p
@@ -333,8 +344,9 @@ def _gradients_of_pieces(
 
 
 def connect(part: str, name: str, seed: int) -> list[ConnectCase]:
-    """Run the learner's function on communicators of 4, 3 and 2 ranks, and compare the gradients of
-    this rank's layers with a single process.
+    """Run the learner's function on communicators of 4, 3 and 2 ranks.
+
+    The gradients of this rank's layers are compared with a single process.
     """
     from manyhands import comm
 
@@ -392,7 +404,9 @@ def _layers(p: int, seed: int) -> tuple[list[torch.nn.Linear], torch.Tensor]:
     )
 
 
-def _told(gradients: Mapping[str, torch.Tensor | None], reference: Mapping[str, Any]) -> Connected:
+def _compare_gradients(
+    gradients: Mapping[str, torch.Tensor | None], reference: Mapping[str, Any]
+) -> Connected:
     return {
         "got": {name: None if g is None else numbers(g) for name, g in gradients.items()},
         "serial": {name: numbers(reference[name]) for name in gradients},
@@ -419,9 +433,11 @@ def _round_trip(c: Communicator, function: Callable[..., Any], seed: int) -> Con
         "stage": layers[c.rank].weight.grad,
         **({"last": layers[-1].weight.grad} if c.rank == 0 else {}),
     }
-    told = _told(mine, {"stage": alone[c.rank].weight.grad, "last": alone[-1].weight.grad})
+    connected = _compare_gradients(
+        mine, {"stage": alone[c.rank].weight.grad, "last": alone[-1].weight.grad}
+    )
     return {
-        **told,
+        **connected,
         "value": value,
         "serial value": numbers(out) if c.rank == 0 else None,
         "leads": leads,
@@ -463,7 +479,7 @@ def _fan_out(c: Communicator, function: Callable[..., Any], seed: int) -> Connec
         value, right, names, reference = numbers(piece), numbers(2 * sources[c.rank]), {}, {}
         (piece * weights[c.rank]).sum().backward()
     return {
-        **_told({name: tensor.grad for name, tensor in names.items()}, reference),
+        **_compare_gradients({name: tensor.grad for name, tensor in names.items()}, reference),
         "value": value,
         "serial value": right,
     }
@@ -474,8 +490,9 @@ def _fan_out(c: Communicator, function: Callable[..., Any], seed: int) -> Connec
 
 @fresh_world()
 def ring(name: str, seed: int) -> list[RingCase]:
-    """Return for each group what the learner's ring brings to this rank, and the trace of what it
-    asks of torch.distributed.
+    """Return for each group what the learner's ring brings to this rank, and its trace.
+
+    The trace is what the ring asks of torch.distributed.
     """
     from manyhands.rehearsal.trace import dump
     from manyhands.rehearsal.trace_recorder import Recorder

@@ -8,11 +8,13 @@ before a rename. Sizes, steps, seeds and plans of lost ranks are drawn from the 
 the learner, even an exception, becomes a FAIL line.
 """
 
+from __future__ import annotations
+
 import os
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,29 +36,37 @@ from manyhands.checks.elastic_training.messages import CRITERIA, HINTS
 from manyhands.checks.in_kernel import ask, number
 from manyhands.checks.report import Stopped
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from manyhands.checks.elastic_training.answers import Lived, Rows
+    from manyhands.checks.report import Problem
+
 __all__ = ["HINTS", "checkpoint", "interval", "life", "reshard", "rollback", "rows", "state"]
 
 
 class _Check(Report):
-    """The report of this unit, with a separate generator that is made from the seed and the check's
-    name.
+    """The report of this unit, with a separate generator.
+
+    The generator is made from the seed and the check's name.
     """
 
-    def __init__(self, name):
+    def __init__(self, name: str) -> None:
         super().__init__(name, CRITERIA)
         self.rng = np.random.default_rng([seed() % 2**32, *name.encode()])
 
-    def whole(self, low, high):
+    def whole(self, low: int, high: int) -> int:
         return int(self.rng.integers(low, high))
 
 
-def checkpoint(save, latest):
+def checkpoint(save: Callable[..., Any], latest: Callable[..., Any]) -> None:
     """Check `save(state, folder, step)` and `latest(folder)` -> (step, state) or None."""
     import torch
 
     with _Check("checkpoint") as report, tempfile.TemporaryDirectory() as name:
         disk, large = (
-            LearnersDisk(save, latest, Path(name, folder), report) for folder in ("small", "large")
+            LearnersDisk(save, latest, Path(name, folder), report.rng)
+            for folder in ("small", "large")
         )
         steps = [report.whole(7, 10)]  # seven saves, whose numbers sort differently as text
         for low in (10, 100, 1000):
@@ -77,7 +87,7 @@ def checkpoint(save, latest):
         _power(disk, report)
 
 
-def _latest(disk, large, report):
+def _latest(disk: LearnersDisk, large: LearnersDisk, report: _Check) -> None:
     found = [disk.read(-1)]
     for one in (disk, disk, disk, large, large):
         one.next()
@@ -100,7 +110,7 @@ def _latest(disk, large, report):
     )
 
 
-def _torn(disk, report):
+def _torn(disk: LearnersDisk, report: _Check) -> None:
     before, older = files(disk.folder), disk.newest
     disk.next()
     whole, newest, found = disk.checkpoints(), disk.written[disk.newest], []
@@ -111,10 +121,8 @@ def _torn(disk, report):
         if problem and read.step in (-1, -3) and set(newest) & set(before):
             problem = diagnosis.say("one file")
         found.append((problem, read))
-    kept, last = (
-        [step for step in disk.written if all(path in whole for path in disk.written[step])],
-        None,
-    )
+    kept = [step for step in disk.written if all(path in whole for path in disk.written[step])]
+    last: Problem | None = None
     if len(kept) > 2:  # a learner who keeps only two has nothing left if both are torn
         for path in {path for step in kept[1:] for path in disk.written[step]}:
             path.write_bytes(whole[path][: len(whole[path]) // 2])
@@ -129,13 +137,13 @@ def _torn(disk, report):
     )
 
 
-def _killed(disk, report):
+def _killed(disk: LearnersDisk, report: _Check) -> None:
     """Let the kernel kill save at a byte of the file, then before the rename.
 
     Afterwards it must still work.
     """
     size = disk_faults.largest(disk.folder)
-    at_byte = disk.next(file_bytes=disk.bytes(size), dies=True)
+    at_byte = disk.next(file_bytes=disk.draw_part(size), dies=True)
     found = [disk.read()]
     at_rename = disk.next(watch="kill")
     if at_rename.killed_by or at_rename.error:
@@ -160,13 +168,14 @@ def _killed(disk, report):
         )
 
 
-def _full(disk, report):
-    """Fill the disk in the middle of the tensors, where torch.save raises a RuntimeError, and near
-    the end, where it raises an OSError.
+def _full(disk: LearnersDisk, report: _Check) -> None:
+    """Fill the disk in the middle of the tensors, and near the end.
+
+    torch.save raises a RuntimeError in the first case and an OSError in the second.
     """
     size, before = disk_faults.largest(disk.folder), disk.checkpoints()
     found, raised = [], []
-    for limit in (disk.bytes(size), int(report.rng.uniform(0.9, 0.97) * size)):
+    for limit in (disk.draw_part(size), int(report.rng.uniform(0.9, 0.97) * size)):
         saved = disk.next(file_bytes=limit)
         raised.append(bool(saved.error or saved.killed_by))
         found.append(disk.read())
@@ -191,15 +200,18 @@ def _full(disk, report):
         )
 
 
-def _power(disk, report):
+def _power(disk: LearnersDisk, report: _Check) -> None:
     saved = disk.next(watch="record")
     sizes = {inode: size for inode, size, _ in files(disk.folder).values()}
-    problem, read = disk.read() if not saved.error else ({"mistake": saved.error}, Read(-3))
+    problem: Problem | None = {"mistake": saved.error}
+    read = Read(-3)
+    if not saved.error:
+        problem, read = disk.read()
     lacking = diagnosis.power_problem(saved.events, sizes)
     report.judge("power", [problem, lacking], [read.numbers, lacking is None], rtol=1e-9)
 
 
-def state(state_of, restore):
+def state(state_of: Callable[..., Any], restore: Callable[..., Any]) -> None:
     """Check `state_of(job)` and `restore(job, state)`.
 
     A training run is killed at a hidden step, and goes on in a new process.
@@ -214,28 +226,30 @@ def state(state_of, restore):
             report.whole(45, 60),
             Path(name, "state"),
         )
-        then, losses, end = revived.in_process(revived.undisturbed, own, steps, at)
-        outcome = mortal.in_process(revived.killed, state_of, own, at, report.whole(2, 5), file)
+        then, losses, end = revived.in_process(revived.train_undisturbed, own, steps, at)
+        outcome = mortal.in_process(
+            revived.train_and_die, state_of, own, at, report.whole(2, 5), file
+        )
         if outcome.killed_by != "SIGKILL":
             raise Stopped(outcome.value or outcome.error)
         error, mine, mine_losses, mine_end, twice = revived.in_process(
-            revived.revived, restore, own, steps - at, file
+            revived.revive, restore, own, steps - at, file
         )
         if error and not error.startswith(revived.REFUSED):
             raise Stopped(error)
         changed = file.read_bytes() != revived.later(file).read_bytes()
-        problems = (
+        problems: list[Problem | None] = (
             [diagnosis.say("not loadable", error=error)]
             if error
             else [
-                changed and diagnosis.say("changed later"),
-                mine != twice and diagnosis.say("shared"),
+                diagnosis.say("changed later") if changed else None,
+                diagnosis.say("shared") if mine != twice else None,
             ]
         )
         report.judge(
             "copy", problems, [mine["weights"] if mine else [], changed, mine == twice], rtol=1e-9
         )
-        if error:
+        if error or mine is None or mine_end is None:
             raise Stopped(SAME)
         for criterion, parts in (("learned", revived.PARTS[:3]), ("drawn", revived.PARTS[3:])):
             report.judge(
@@ -251,16 +265,17 @@ def state(state_of, restore):
         report.judge("equal", apart, [mine_losses, list(mine_end.values())], rtol=1e-9)
 
 
-def rows(function):
-    """Check `function(seen, batch, rank, world, images, seed)` -> the rows of a rank's share of the
-    next batch.
+def rows(function: Callable[..., Any]) -> None:
+    """Check `function(seen, batch, rank, world, images, seed)` -> rows.
+
+    They are the rows of a rank's share of the next batch.
     """
     from manyhands.elastic import job
 
     with _Check("rows") as report, closed(job.endless):
         images, own = report.whole(60, 90), report.whole(5, 1000)
 
-        def parts(seen, batch, world, one_seed=own):
+        def parts(seen: int, batch: int, world: int, one_seed: int = own) -> list[Rows]:
             return [
                 row_diagnosis.rows_of(
                     ask(function, seen, batch, rank, world, images, one_seed), images
@@ -270,7 +285,8 @@ def rows(function):
 
         generators = global_generators.states()
         _shares(report, parts, images)
-        batches, seen = [], 0
+        batches: list[list[int]] = []
+        seen = 0
         # the batch changes on the way, one extends across the border, and the last one over three
         # epochs
         while seen < 5 * images:
@@ -295,7 +311,7 @@ def rows(function):
         problems = [
             row_diagnosis.epochs_problem(counts, images),
             row_diagnosis.orders_problem(found, images),
-            changed and diagnosis.say("global generator", name=changed),
+            diagnosis.say("global generator", name=changed) if changed else None,
         ]
         report.judge(
             "epoch",
@@ -308,7 +324,7 @@ def rows(function):
         )
 
 
-def _shares(report, parts, images):
+def _shares(report: _Check, parts: Callable[[int, int, int], list[Rows]], images: int) -> None:
     shares: list[tuple[Any, list[Any]]] = []
     worlds: list[tuple[Any, list[Any]]] = []
     for seen in (0, report.whole(1, images // 3)):
@@ -339,9 +355,10 @@ def _shares(report, parts, images):
     report.judge("world", [problem for problem, _ in worlds], [what for _, what in worlds])
 
 
-def reshard(function):
-    """Check `function(numbers, old, new, rank)` -> [(old rank, start, stop)], what a new rank reads
-    of the old ranks' pieces.
+def reshard(function: Callable[..., Any]) -> None:
+    """Check `function(numbers, old, new, rank)` -> [(old rank, start, stop)].
+
+    This is what a new rank reads of the old ranks' pieces.
     """
     with _Check("reshard") as report:
         found = []
@@ -369,9 +386,10 @@ def reshard(function):
         )
 
 
-def rollback(train):
-    """Check `train(job, until, every)`, a loop that loses ranks and gains some, by two hidden
-    plans.
+def rollback(train: Callable[..., Any]) -> None:
+    """Check `train(job, until, every)`, a loop that loses ranks and gains some.
+
+    There are two hidden plans.
     """
     from manyhands.elastic import job
 
@@ -386,19 +404,19 @@ def rollback(train):
             )
             plan = _plan(report, every)
             _, right, wanted = revived.in_process(
-                lossy_job.tried, lossy_job.right_loop, own, plan, until, every
+                lossy_job.try_out, lossy_job.right_loop, own, plan, until, every
             )
-            until = wanted[0]  # reached exactly
+            until = int(wanted[0])  # reached exactly
             with closed(lossy_job.right_loop):
-                error, told, got = revived.in_process(
-                    lossy_job.tried, train, own, plan, until, every
+                error, record, got = revived.in_process(
+                    lossy_job.try_out, train, own, plan, until, every
                 )
             if error and "is not written yet" in error:
                 raise Stopped(error)
-            found.append((error, told, right, got, wanted, until))
+            found.append((error, record, right, got, wanted, until))
         error = next((error for error, *_ in found if error), None)
-        ended = [diagnosis.say("raised", error=error)] if error else []
-        commits = [diagnosis.commits_problem(told, right) for _, told, right, *_ in found]
+        ended: list[Problem | None] = [diagnosis.say("raised", error=error)] if error else []
+        commits = [diagnosis.commits_problem(record, right) for _, record, right, *_ in found]
         early = ended or [
             diagnosis.loop_problem(got, wanted, until)
             for *_, got, wanted, until in found
@@ -407,42 +425,42 @@ def rollback(train):
         report.judge(
             "commits",
             early + commits if any(commits) else commits,
-            [diagnosis.due(told, right) for _, told, right, *_ in found],
+            [diagnosis.due(record, right) for _, record, right, *_ in found],
         )
         let_out, steps = _lets_out_a_bug(train, report), _steps_of_nothing(train, report)
-        others = {
-            "lost": [not let_out and diagnosis.say("bug caught", error=lossy_job.BUG)],
+        others: dict[str, list[Problem | None]] = {
+            "lost": [None if let_out else diagnosis.say("bug caught", error=lossy_job.BUG)],
             "joined": [],
         }
         for name in ("lost", "joined"):
             events = [
                 [
                     (min(1, back), min(1, tried), ranks)
-                    for kind, back, tried, ranks in told["events"]
+                    for kind, back, tried, ranks in record["events"]
                     if kind == name
                 ]
-                for _, told, *_ in found
+                for _, record, *_ in found
             ]
             report.judge(
                 name,
-                [diagnosis.event_problem(name, told, right) for _, told, right, *_ in found]
+                [diagnosis.event_problem(name, record, right) for _, record, right, *_ in found]
                 + others[name],
                 [events, let_out or name == "joined"],
             )
         problems = (
             ended
             + [diagnosis.loop_problem(got, wanted, until) for *_, got, wanted, until in found]
-            + [steps and diagnosis.say("one step more", found=steps)]
+            + [diagnosis.say("one step more", found=steps) if steps else None]
         )
         report.judge("equal", problems, [[got for *_, got, _, _ in found], steps], rtol=1e-9)
 
 
-def _lets_out_a_bug(train, report):
+def _lets_out_a_bug(train: Callable[..., Any], report: _Check) -> bool:
     """Return whether an error that does not mean a lost rank ends the loop."""
     from manyhands.elastic import mortal
 
     outcome = mortal.in_process(
-        lossy_job.tried,
+        lossy_job.try_out,
         train,
         report.whole(0, 10_000),
         {report.whole(2, 6): ("bug", 0)},
@@ -452,15 +470,17 @@ def _lets_out_a_bug(train, report):
     return bool(outcome.value) and lossy_job.BUG in (outcome.value[0] or "")
 
 
-def _steps_of_nothing(train, report):
+def _steps_of_nothing(train: Callable[..., Any], report: _Check) -> int:
     """Return how many steps the loop takes if the end is reached before it begins."""
-    _, told, _ = revived.in_process(lossy_job.tried, train, report.whole(0, 10_000), {}, 0, 4)
-    return told["steps"]
+    _, record, _ = revived.in_process(lossy_job.try_out, train, report.whole(0, 10_000), {}, 0, 4)
+    return record["steps"]
 
 
-def _plan(report, every):
-    """Return {attempt: what happens in it}: a loss between two commits, a join, a loss, another
-    loss before the next commit, and one more in the very next step.
+def _plan(report: _Check, every: int) -> dict[int, tuple[str, int]]:
+    """Return {attempt: what happens in it}.
+
+    These are a loss between two commits, a join, a loss, another loss before the next commit, and
+    one more in the very next step.
     """
     first = report.whole(every + 2, 2 * every)
     joined = first + report.whole(2, every)
@@ -475,14 +495,18 @@ def _plan(report, every):
     }
 
 
-def interval(steps_between, lost):
-    """Check `steps_between(step_s, save_s, lives_s, ranks)` and `lost(every_s, save_s, restart_s,
+def interval(steps_between: Callable[..., Any], lost: Callable[..., Any]) -> None:
+    """Check `steps_between` and `lost`.
+
+    They are `steps_between(step_s, save_s, lives_s, ranks)` and `lost(every_s, save_s, restart_s,
     mtbf_s)`.
     """
     from manyhands.simulate import survival
 
     with _Check("interval") as report, closed(survival.young_s, survival.daly_s):
-        draw, steps, parts = report.rng, [], []
+        draw = report.rng
+        steps: list[tuple[Any, float]] = []
+        parts: list[tuple[Any, float]] = []
         # the last one: a step takes longer than Young's interval
         for ranks, slower in (
             (report.whole(64, 200), 1),
@@ -505,36 +529,38 @@ def interval(steps_between, lost):
             )
             parts.append((losses, number(ask(lost, *losses))))
         report.judge(
-            "steps", [diagnosis.steps_problem(*one) for one in steps], [got for _, got in steps]
+            "steps", [diagnosis.steps_problem(*step) for step in steps], [got for _, got in steps]
         )
         report.judge(
             "lost",
-            [diagnosis.lost_part_problem(*one) for one in parts],
+            [diagnosis.lost_part_problem(*part) for part in parts],
             [got for _, got in parts],
             rtol=1e-6,
         )
 
 
-def life(function):
-    """Check `function(folder, until, batch)` on three ranks, by a training run that is stopped
-    twice between two checkpoints.
+def life(function: Callable[..., Any]) -> None:
+    """Check `function(folder, until, batch)` on three ranks.
+
+    The training run is stopped twice between two checkpoints.
     """
     from manyhands.elastic import job, mortal
 
     with _Check("life") as report, tempfile.TemporaryDirectory() as name:
         job.warm()
-        own, lives = report.whole(0, 2**31), []
+        own = report.whole(0, 2**31)
+        lives: list[list[Lived]] = []
         stops = [5 * number + report.whole(1, 5) for number in (1, report.whole(2, 4), 5)]
         # a life that begins where the last one ended has not skipped one step
         stops[:2] = [until + (until % 5 == 1) for until in stops[:2]]
         for number, until in enumerate(stops, 1):
-            outcomes = mortal.in_ranks(second_life.lived, function, name, until, own, ranks=3)
+            outcomes = mortal.in_ranks(second_life.live, function, name, until, own, ranks=3)
             if why := second_life.broken(outcomes, number):
                 raise Stopped(why)
-            error = next((one.value[0] for one in outcomes if one.value[0]), None)
+            error = next((outcome.value[0] for outcome in outcomes if outcome.value[0]), None)
             if error:
                 raise Stopped(error)
-            lives.append([one.value for one in outcomes])
+            lives.append([outcome.value for outcome in outcomes])
         made = [[steps for _, steps, *_ in ranks] for ranks in lives]
         report.judge(
             "steps",

@@ -1,21 +1,45 @@
-"""How the checks of unit 18 judge. Every verdict is None or the details of a FAIL line."""
+"""How the checks of unit 18 judge.
+
+Every `..._problem` returns None or the details of a FAIL line.
+"""
+
+from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from manyhands.checks.elastic_training.messages import MISTAKES
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
-def say(mistake, expected=None, got=None, **words):
-    details = {"expected": expected, "got": got, "mistake": MISTAKES[mistake].format(**words)}
-    return {key: value for key, value in details.items() if value is not None}
+    from manyhands.checks.elastic_training.answers import (
+        Fingerprint,
+        IntervalCase,
+        LoopRecord,
+        Read,
+        ReshardCase,
+    )
+    from manyhands.checks.elastic_training.disk_faults import Read as ReadState
+    from manyhands.checks.report import Problem
+
+
+def say(mistake: str, expected: Any = None, got: Any = None, **words: Any) -> Problem:
+    """Return the details of a FAIL line, with a mistake's text and the words in it."""
+    details: Problem = {}
+    if expected is not None:
+        details["expected"] = expected
+    if got is not None:
+        details["got"] = got
+    return {**details, "mistake": MISTAKES[mistake].format(**words)}
 
 
 # ------------------------------------------------------------------ 1: checkpoint
 
 
-def read_problem(read, step, total):
+def read_problem(read: ReadState, step: int, total: float) -> Problem | None:
     """Judge what `latest` returned.
 
     The newest whole checkpoint is the one of `step` (-1: there is none), whose state adds up to
@@ -39,9 +63,10 @@ def read_problem(read, step, total):
     return None if math.isclose(read.total, total, rel_tol=1e-9) else say("other state")
 
 
-def power_problem(events, sizes):
-    """Judge the `events` of one call of save (see `Saved`), given {inode: size} of the files that
-    exist afterwards.
+def power_problem(events: Sequence[tuple[Any, ...]], sizes: Mapping[int, int]) -> Problem | None:
+    """Judge the `events` of one call of save (see `Saved`).
+
+    `sizes` is {inode: size} of the files that exist afterwards.
     """
     renames = [i for i, (kind, *_) in enumerate(events) if kind == "rename"]
     if not renames:
@@ -58,7 +83,7 @@ def power_problem(events, sizes):
     return next(filter(None, (_folder_problem(events[i:]) for i in renames)), None)
 
 
-def _folder_problem(events):
+def _folder_problem(events: Sequence[tuple[Any, ...]]) -> Problem | None:
     """Judge whether the folder of a rename is synced after it. `events` begin with the rename."""
     (_, _, folder, _), *later = events
     if ("sync all",) in later or ("sync", folder, -1) in later:
@@ -73,42 +98,51 @@ def _folder_problem(events):
 # ------------------------------------------------------------------ 2: state
 
 
-def part_problem(then, right, parts):
-    """Report the first of the parts whose numbers after the restore differ from the numbers when
-    state_of was called.
+def part_problem(
+    then: Fingerprint | None, right: Fingerprint, parts: Sequence[str]
+) -> Problem | None:
+    """Report the first of the parts that differs after the restore.
+
+    Its numbers are not the numbers that it had when state_of was called.
     """
     wrong = [part for part in parts if then is None or then[part] != right[part]]
     return say(wrong[0], right[wrong[0]], then and then[wrong[0]]) if wrong else None
 
 
-def losses_problem(losses, right):
-    apart = [i for i, (mine, one) in enumerate(zip(losses, right, strict=False), 1) if mine != one]
+def losses_problem(losses: Sequence[float], right: Sequence[float]) -> Problem | None:
+    """Report the first step whose loss differs from the undisturbed training run."""
+    apart = [i for i, (mine, one) in enumerate(zip(losses, right, strict=True), 1) if mine != one]
     return say("end", right[apart[0] - 1], losses[apart[0] - 1], step=apart[0]) if apart else None
 
 
 # ------------------------------------------------------------------ 4: reshard
 
 
-def piece_size(numbers, world):
+def piece_size(numbers: int, world: int) -> int:
+    """Return how many numbers a rank's piece has, with padding."""
     return -(-numbers // world)
 
 
-def wanted(numbers, new, rank):
+def wanted(numbers: int, new: int, rank: int) -> tuple[int, int]:
     """Return (start, stop) of a new rank's numbers among all."""
     size = piece_size(numbers, new)
     return min(numbers, rank * size), min(numbers, (rank + 1) * size)
 
 
-def triples(answer):
+def triples(answer: Any) -> list[Read] | None:
+    """Return the learner's reads as [(old rank, start, stop)], or None if they are no such list."""
     try:
-        return [tuple(int(value) for value in one) for one in answer if len(one) == 3 or 1 / 0]
+        reads = [tuple(int(value) for value in one) for one in answer if len(one) == 3 or 1 / 0]
     except Exception:  # noqa: BLE001 - a learner's answer may be anything
         return None
+    return cast("list[Read]", reads)
 
 
-def reads_problem(case, reads, pieces):
+def reads_problem(
+    case: ReshardCase, reads: Sequence[Read] | None, pieces: Any
+) -> tuple[Problem | None, list[float]]:
     """Return (problem, the numbers that were read). `case`: (numbers, old, new, rank)."""
-    numbers, old, *_ = case
+    numbers, old, new, rank = case
     if reads is None:
         return say("no reads"), []
     got: list[float] = []
@@ -116,7 +150,7 @@ def reads_problem(case, reads, pieces):
         if not 0 <= one < old or not 0 <= start <= stop <= len(pieces[0]):
             return say("outside", old=one, start=start, stop=stop, size=len(pieces[0])), got
         got += pieces[one][start:stop].tolist()
-    start, stop = wanted(*case[:1], *case[2:])
+    start, stop = wanted(numbers, new, rank)
     right = np.concatenate(pieces)[start:stop].tolist()
     if got == right:
         return None, got
@@ -125,7 +159,7 @@ def reads_problem(case, reads, pieces):
     return _other_numbers(case, right, got), got
 
 
-def _other_numbers(case, right=None, got=None):
+def _other_numbers(case: ReshardCase, right: Any = None, got: Any = None) -> Problem:
     numbers, old, new, rank = case
     start, stop = wanted(numbers, new, rank)
     if start == stop:
@@ -143,7 +177,8 @@ def _other_numbers(case, right=None, got=None):
     )
 
 
-def least_problem(case, reads):
+def least_problem(case: ReshardCase, reads: Sequence[Read] | None) -> Problem | None:
+    """Judge whether a rank reads only what it needs, and from each piece once."""
     numbers, old, new, rank = case
     if reads is None:
         return say("no reads")
@@ -163,23 +198,25 @@ def least_problem(case, reads):
     if empty:
         return say("empty read", start=empty[0][0], stop=empty[0][1])
     pieces = [one for one, *_ in reads]
-    twice = [one for one in pieces if pieces.count(one) > 1]
+    twice = [piece for piece in pieces if pieces.count(piece) > 1]
     return say("two reads", old=twice[0], times=pieces.count(twice[0])) if twice else None
 
 
 # ------------------------------------------------------------------ 5: rollback
 
 
-def due(told, right):
-    """Return the number of whole steps before each commit, without a commit after the last step,
-    which is optional.
+def due(record: LoopRecord, right: LoopRecord) -> list[int]:
+    """Return the number of whole steps before each commit.
+
+    A commit after the last step is left out, because it is optional.
     """
-    return [steps for steps in told["commits"] if steps < right["steps"]]
+    return [steps for steps in record["commits"] if steps < right["steps"]]
 
 
-def commits_problem(told, right):
-    mine, ours = due(told, right), due(right, right)
-    if mine != ours and (problem := _no_group_problem(told)):
+def commits_problem(record: LoopRecord, right: LoopRecord) -> Problem | None:
+    """Judge when the learner's loop has committed."""
+    mine, ours = due(record, right), due(right, right)
+    if mine != ours and (problem := _no_group_problem(record["events"])):
         return problem
     if not mine or mine[0] != 0:
         return say("no first commit")
@@ -198,14 +235,14 @@ def commits_problem(told, right):
     return say("commits late", number=apart + 1, found=mine[apart], wanted=ours[apart])
 
 
-def event_problem(kind, told, right):
+def event_problem(kind: str, record: LoopRecord, right: LoopRecord) -> Problem | None:
     """Judge what the loop did about the events of this kind.
 
     Each is (kind, rollbacks, steps that were tried without a new group, ranks in the next whole
     step).
     """
-    mine, ours = ([event for event in one["events"] if event[0] == kind] for one in (told, right))
-    if problem := _no_group_problem({"events": mine}):
+    mine, ours = ([event for event in one["events"] if event[0] == kind] for one in (record, right))
+    if problem := _no_group_problem(mine):
         return problem
     rollbacks = sum(event[1] for event in mine)
     if kind == "lost" and any(event[1] == 0 for event in mine):
@@ -215,13 +252,19 @@ def event_problem(kind, told, right):
     return None if len(mine) == len(ours) else say("not reached", found=len(mine), wanted=len(ours))
 
 
-def _no_group_problem(told):
+def _no_group_problem(events: Sequence[Sequence[Any]]) -> Problem | None:
     """Report the first event after which a step was tried before a new group was formed."""
-    kind = next((kind for kind, _, tried, _ in told.get("events", ()) if tried), None)
-    return kind and say("no regroup", event={"lost": "RankLost", "joined": "RanksJoined"}[kind])
+    kind = next((kind for kind, _, tried, _ in events if tried), None)
+    if kind is None:
+        return None
+    return say("no regroup", event={"lost": "RankLost", "joined": "RanksJoined"}[kind])
 
 
-def loop_problem(got, right, until):
+def loop_problem(got: Sequence[float], right: Sequence[float], until: float) -> Problem | None:
+    """Judge the state at the end of the learner's loop.
+
+    It is [images seen, ranks, sums of the weights].
+    """
     if got == right:
         return None
     if got[0] < until or got[0] > right[0]:
@@ -237,13 +280,15 @@ def loop_problem(got, right, until):
 # ------------------------------------------------------------------ 6: interval
 
 
-def young_steps(step_s, save_s, lives_s, ranks):
+def young_steps(step_s: Any, save_s: Any, lives_s: Any, ranks: int) -> int:
+    """Return the steps between two checkpoints by Young's formula, at least one."""
     return max(
         1, round(math.sqrt(2 * np.mean(save_s) * np.mean(lives_s) / ranks) / np.mean(step_s))
     )
 
 
-def steps_problem(case, got):
+def steps_problem(case: IntervalCase, got: float) -> Problem | None:
+    """Judge the number of steps between two checkpoints."""
     _, save_s, _, ranks = case
     right = young_steps(*case)
     if got == right:
@@ -266,11 +311,13 @@ def steps_problem(case, got):
     return say(name, right, got, ranks=ranks, exact=exact)
 
 
-def lost_part(every_s, save_s, restart_s, mtbf_s):
+def lost_part(every_s: float, save_s: float, restart_s: float, mtbf_s: float) -> float:
+    """Return the part of the time that is lost by checkpoints and failures."""
     return save_s / every_s + (every_s / 2 + restart_s) / mtbf_s
 
 
-def lost_part_problem(case, got):
+def lost_part_problem(case: tuple[float, float, float, float], got: float) -> Problem | None:
+    """Judge the part of the time that is lost."""
     every_s, save_s, restart_s, mtbf_s = case
     right = lost_part(*case)
     if math.isclose(got, right, rel_tol=1e-6):

@@ -3,15 +3,20 @@
 Each call runs in a separate process, which a full disk or a kill may end.
 """
 
+from __future__ import annotations
+
 import os
 import stat
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from manyhands.checks.in_kernel import call
 from manyhands.checks.report import Stopped
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 @dataclass
@@ -27,24 +32,33 @@ class Read:
     error: str = ""
 
     @property
-    def numbers(self):
+    def numbers(self) -> list[float]:
+        """What the grader compares."""
         return [self.step, self.total]
 
 
 @dataclass
 class Saved:
-    """How a call of `save` ended, with its `events` in order: ("sync", inode, size), with -1 as the
-    size of a folder, ("sync all",), and ("rename", [(inode, size), ...] of the file or of all files
-    of the folder, the inode of the folder that it was renamed into, and whether it was moved in
-    from outside the checkpoints' folder).
+    """How a call of `save` ended, with its `events` in order.
+
+    An event is ("sync", inode, size), with -1 as the size of a folder, ("sync all",), or ("rename",
+    [(inode, size), ...] of the file or of all files of the folder, the inode of the folder that it
+    was renamed into, and whether it was moved in from outside the checkpoints' folder).
     """
 
     killed_by: str
     error: str
-    events: list = field(default_factory=list)
+    events: list[tuple[Any, ...]] = field(default_factory=list)
 
 
-def save_in_process(save, state, folder, step, watch=None, **limits):
+def save_in_process(
+    save: Callable[..., Any],
+    state: Any,
+    folder: Path,
+    step: int,
+    watch: str | None = None,
+    **limits: Any,
+) -> Saved:
     """Call the learner's `save` in a separate process.
 
     `watch`: "record" what is synced and renamed, or "kill" the process when it is about to rename.
@@ -58,7 +72,7 @@ def save_in_process(save, state, folder, step, watch=None, **limits):
     return Saved("", error or "", events)
 
 
-def read_in_process(latest, folder):
+def read_in_process(latest: Callable[..., Any], folder: Path) -> Read:
     """Call the learner's `latest` in a separate process."""
     from manyhands.elastic.mortal import in_process
 
@@ -66,13 +80,13 @@ def read_in_process(latest, folder):
     return outcome.value or Read(-3, error=outcome.error or f"killed by {outcome.killed_by}")
 
 
-def files(folder):
+def files(folder: Path) -> dict[Path, tuple[int, int, int]]:
     """Return {path: (inode, size, time of the last change)} of all files below the folder."""
     found = {path: path.stat() for path in sorted(Path(folder).rglob("*")) if path.is_file()}
     return {path: (one.st_ino, one.st_size, one.st_mtime_ns) for path, one in found.items()}
 
 
-def largest(folder):
+def largest(folder: Path) -> int:
     """Return the size of the largest file, or raise `Stopped` if there is none."""
     sizes = [size for _, size, _ in files(folder).values()]
     if not sizes or max(sizes) < 100:
@@ -80,24 +94,31 @@ def largest(folder):
     return max(sizes)
 
 
-def _save(save, state, folder, step, watch):
-    events: list[Any] = []
+def _save(
+    save: Callable[..., Any], state: Any, folder: Path, step: int, watch: str | None
+) -> tuple[str | None, list[tuple[Any, ...]]]:
+    events: list[tuple[Any, ...]] = []
     if watch:
         _watch(save, Path(folder), events, kill=watch == "kill")
     _, error = call(save, state, folder, step)
     return error, events
 
 
-def _watch(function, folder, events, kill):
-    """Observe renames and files that are opened with O_SYNC through Python's audit events, and
-    syncs by replacing os.fsync and its relatives. Use this only in a process that ends soon,
-    because nothing is undone.
+def _watch(
+    function: Callable[..., Any], folder: Path, events: list[tuple[Any, ...]], kill: bool
+) -> None:
+    """Observe renames, and which files are synced.
+
+    Renames and files that are opened with O_SYNC are seen through Python's audit events, and syncs
+    by replacing os.fsync and its relatives. Use this only in a process that ends soon, because
+    nothing is undone.
     """
     from manyhands.elastic.mortal import kill_me
 
-    folder, synced = folder.resolve(), set()
+    folder = folder.resolve()
+    synced: set[Path] = set()
 
-    def hear(event, args):
+    def hear(event: str, args: tuple[Any, ...]) -> None:
         if (
             event == "open"
             and isinstance(args[2], int)
@@ -126,8 +147,8 @@ def _watch(function, folder, events, kill):
                 )
             )
 
-    def one_file(real):
-        def sync(file):
+    def one_file(real: Callable[..., None]) -> Callable[..., None]:
+        def sync(file: Any) -> None:
             real(file)
             found = os.fstat(file if isinstance(file, int) else file.fileno())
             events.append(
@@ -136,8 +157,8 @@ def _watch(function, folder, events, kill):
 
         return sync
 
-    def all_files(real):
-        def sync():
+    def all_files(real: Callable[..., None]) -> Callable[..., None]:
+        def sync() -> None:
             real()
             events.append(("sync all",))
 
@@ -152,13 +173,13 @@ def _watch(function, folder, events, kill):
     sys.addaudithook(hear)
 
 
-def _place(path, folder):
+def _place(path: Any, folder: int) -> Path:
     """Return the whole path. `folder` is the descriptor that it starts from, or -1."""
     start = "" if folder < 0 else os.readlink(f"/proc/self/fd/{folder}")
     return Path(start, os.fsdecode(path)).resolve()
 
 
-def _read(latest, folder):
+def _read(latest: Callable[..., Any], folder: Path) -> Read:
     answer, error = call(latest, folder)
     if error:
         return Read(-3, error=error)

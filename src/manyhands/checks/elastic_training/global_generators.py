@@ -3,12 +3,18 @@
 A function that only distributes rows must not change them.
 """
 
+from __future__ import annotations
+
 import random
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
-def states():
+
+def states() -> dict[str, Any]:
     """Return {name: its state} of the generators of Python, NumPy and torch."""
     import torch
 
@@ -19,7 +25,7 @@ def states():
     }
 
 
-def changed(before):
+def changed(before: Mapping[str, Any]) -> str | None:
     """Return the name of a generator that is no longer as it was before, or None.
 
     All of them are set back.
@@ -33,5 +39,5 @@ def changed(before):
     return found
 
 
-def _same(state, before):
+def _same(state: Any, before: Any) -> bool:
     return all(np.array_equal(one, other) for one, other in zip(state, before, strict=True))

@@ -1,18 +1,28 @@
-"""A training run that loses ranks and gains some at hidden attempts, and that counts what the
-learner's loop does about it.
+"""A training run that loses ranks and gains some at hidden attempts.
+
+It counts what the learner's loop does about it.
 """
+
+from __future__ import annotations
 
 import copy
 import random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from manyhands.checks.in_kernel import call
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from manyhands.checks.elastic_training.answers import CountedJob, LoopRecord
+
+    Plan = Mapping[int, tuple[str, int]]  # {attempt: (what happens in it, ranks after it)}
 
 STUBBORN, ATTEMPTS = 3, 400
 BUG = "mat1 and mat2 shapes cannot be multiplied (an error that the check has put into the program)"
 
 
-class BrokenGroup(RuntimeError):
+class BrokenGroup(RuntimeError):  # noqa: N818 - learners see this name
     """The loop goes on although no new group was formed."""
 
 
@@ -20,12 +30,12 @@ class Endless(BaseException):
     """The loop does not end. No `except Exception` of a learner catches this exception."""
 
 
-def lossy_job(seed, plan):
+def lossy_job(seed: int, plan: Plan) -> CountedJob:
     """A `Job` whose attempts to step may fail, with `commit`, `rollback` and `regroup`.
 
     `plan`: {attempt: ("lost" or "joined", number of ranks after it)}. At the attempt of a "bug" and
     at all later ones, a step raises an error that does not mean a lost rank. A lost rank leaves
-    half-changed weights, a moved position and used random numbers behind. `told`: the number of
+    half-changed weights, a moved position and used random numbers behind. `record`: the number of
     whole steps before each commit, and in all; for each event that a whole step has followed,
     [kind, rollbacks, steps tried without a new group, ranks]; and how often the bug was raised.
     """
@@ -35,14 +45,15 @@ def lossy_job(seed, plan):
     from manyhands.elastic.mortal import kill_me
 
     class LossyJob(Job):
-        def __init__(self):
+        def __init__(self) -> None:
             super().__init__(seed)
-            self.attempts, self.steps, self.waiting, self.useless = 0, 0, None, 0
+            self.attempts, self.steps, self.useless = 0, 0, 0
+            self.waiting: int | None = None
             self.kept: Any = None
-            self.told: dict[str, Any] = {"commits": [], "steps": 0, "events": [], "bugs": 0}
+            self.record: LoopRecord = {"commits": [], "steps": 0, "events": [], "bugs": 0}
             self.event: Any = None
 
-        def train_step(self):
+        def train_step(self) -> float:
             if self.waiting:
                 self.event[2] += 1
                 self.useless += 1
@@ -53,11 +64,11 @@ def lossy_job(seed, plan):
             if self.attempts > ATTEMPTS:
                 raise Endless(f"{ATTEMPTS} steps were tried, but the end was not reached")
             kind, world = plan.get(self.attempts, ("", 0))
-            if kind == "bug" or self.told["bugs"]:
-                self.told["bugs"] += 1
-                if self.told["bugs"] > 2 * STUBBORN:
+            if kind == "bug" or self.record["bugs"]:
+                self.record["bugs"] += 1
+                if self.record["bugs"] > 2 * STUBBORN:
                     kill_me()  # even Endless is caught
-                if self.told["bugs"] > STUBBORN:
+                if self.record["bugs"] > STUBBORN:
                     raise Endless("the same error is raised again and again")
                 raise RuntimeError(BUG)
             if kind == "joined":
@@ -73,14 +84,14 @@ def lossy_job(seed, plan):
                 random.random()
                 raise RankLost(f"{world} ranks are left")
             loss = super().train_step()
-            self.steps = self.told["steps"] = self.steps + 1
+            self.steps = self.record["steps"] = self.steps + 1
             if self.event:
-                self.told["events"].append([*self.event, self.world])
+                self.record["events"].append([*self.event, self.world])
                 self.event = None
             return loss
 
-        def commit(self):
-            self.told["commits"].append(self.steps)
+        def commit(self) -> None:
+            self.record["commits"].append(self.steps)
             self.kept = copy.deepcopy(
                 (
                     self.model.state_dict(),
@@ -93,7 +104,7 @@ def lossy_job(seed, plan):
                 )
             )
 
-        def rollback(self):
+        def rollback(self) -> None:
             if self.kept is None:
                 raise RuntimeError("there is no commit to roll back to")
             if self.event:
@@ -106,7 +117,7 @@ def lossy_job(seed, plan):
             torch.set_rng_state(mine)
             random.setstate(own)
 
-        def regroup(self):
+        def regroup(self) -> int:
             if self.waiting:
                 self.world, self.waiting, self.useless = self.waiting, None, 0
             return self.world
@@ -114,9 +125,12 @@ def lossy_job(seed, plan):
     return LossyJob()
 
 
-def tried(train, seed, plan, until, every):
-    """Return (error, what the loop did, [images seen, ranks, sums of the weights]) of the learner's
-    loop; run in a separate process.
+def try_out(
+    train: Callable[..., Any], seed: int, plan: Plan, until: int, every: int
+) -> tuple[str | None, LoopRecord, list[float]]:
+    """Run the learner's loop; to be called in a separate process.
+
+    Return (error, what the loop did, [images seen, ranks, sums of the weights]).
     """
     job = lossy_job(seed, plan)
     try:
@@ -125,12 +139,12 @@ def tried(train, seed, plan, until, every):
         error = str(end)
     return (
         error,
-        job.told,
+        job.record,
         [job.seen, job.world, *(weight.sum().item() for weight in job.model.parameters())],
     )
 
 
-def right_loop(job, until, every):
+def right_loop(job: CountedJob, until: int, every: int) -> None:
     """The loop that the exercise asks for, as the reference."""
     from manyhands.elastic.job import RankLost, RanksJoined
 

@@ -1,30 +1,49 @@
-"""A training run that is killed and goes on in another process: what the learner's `state_of`
-keeps, and what `restore` restores.
+"""A training run that is killed and goes on in another process.
+
+It shows what the learner's `state_of` keeps, and what `restore` restores.
 """
+
+from __future__ import annotations
 
 import io
 import random
 import re
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from manyhands.checks.in_kernel import call
 from manyhands.checks.report import Stopped
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from manyhands.checks.elastic_training.answers import Fingerprint
+    from manyhands.elastic.job import Job
+
+V = TypeVar("V")
 
 PARTS = ("weights", "momentum", "rate", "seen", "torch", "noise", "python")
 REFUSED = "torch.load(..., weights_only=True) refuses it"
 
 
-def undisturbed(seed, steps, at):
-    """Return (fingerprint after `at` steps, losses of the later steps, fingerprint at the end) of a
-    training run that is not killed.
+def train_undisturbed(
+    seed: int, steps: int, at: int
+) -> tuple[Fingerprint, list[float], Fingerprint]:
+    """Train without being killed.
+
+    Return (fingerprint after `at` steps, losses of the later steps, fingerprint at the end).
     """
     job = _trained(seed, at)
     then = fingerprint(job)
     return then, [job.train_step() for _ in range(steps - at)], fingerprint(job)
 
 
-def killed(state_of, seed, at, more, file):
-    """Train `at` steps, take the state and write it, train `more` steps, which must not change it,
-    write it again to a second file, and die.
+def train_and_die(
+    state_of: Callable[..., Any], seed: int, at: int, more: int, file: Path
+) -> str | None:
+    """Train `at` steps, take the state and write it, train `more` steps, write it again, and die.
+
+    The later steps must not change the state, which is written to a second file then.
     """
     import torch
 
@@ -41,17 +60,21 @@ def killed(state_of, seed, at, more, file):
         for _ in range(steps):
             job.train_step()
     kill_me()
+    return None
 
 
-def later(file):
+def later(file: Path) -> Path:
     """Return the path where the state is written again."""
     return file.with_suffix(".later")
 
 
-def revived(restore, seed, steps, file):
-    """Return (error, fingerprint after `restore`, losses after it, fingerprint at the end,
-    fingerprint after a second `restore` from the same state) in a new process, which began with a
-    different seed.
+def revive(
+    restore: Callable[..., Any], seed: int, steps: int, file: Path
+) -> tuple[str, Fingerprint | None, list[float], Fingerprint | None, Fingerprint | None]:
+    """Restore the state in a new process, which began with a different seed, and go on.
+
+    Return (error, fingerprint after `restore`, losses after it, fingerprint at the end, fingerprint
+    after a second `restore` from the same state).
     """
     import torch
 
@@ -83,7 +106,7 @@ def revived(restore, seed, steps, file):
     return failed or "", then, losses, end, fingerprint(second)
 
 
-def fingerprint(job):
+def fingerprint(job: Job) -> Fingerprint:
     """Return {part of the state: numbers that tell it from other states}.
 
     The job is not changed.
@@ -110,9 +133,10 @@ def fingerprint(job):
     return found
 
 
-def in_process(function, *args):
-    """Return what the function returns in a separate process, or raise `Stopped` if it does not
-    return.
+def in_process(function: Callable[..., V], *args: Any) -> V:
+    """Return what the function returns in a separate process.
+
+    Raise `Stopped` if it does not return.
     """
     from manyhands.elastic import mortal
 
@@ -122,7 +146,7 @@ def in_process(function, *args):
     return outcome.value
 
 
-def _trained(seed, steps):
+def _trained(seed: int, steps: int) -> Job:
     from manyhands.elastic.job import Job
 
     job = Job(seed)

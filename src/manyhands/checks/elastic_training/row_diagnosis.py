@@ -1,18 +1,31 @@
-"""How unit 18's check of rows judges which rank has which rows of a batch, how often each row was
-used, and how the epochs are shuffled.
+"""How unit 18's check of rows judges.
 
-Every verdict is None or the details of a FAIL line.
+It looks at which rank has which rows of a batch, how often each row was used, and how the epochs
+are shuffled. Every `..._problem` returns None or the details of a FAIL line.
 """
 
+from __future__ import annotations
+
 from itertools import combinations
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from manyhands.checks import by_rank
 from manyhands.checks.elastic_training.diagnosis import say
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
 
-def rows_of(answer, images):
+    from numpy.typing import ArrayLike, NDArray
+
+    from manyhands.checks.elastic_training.answers import Rows
+    from manyhands.checks.report import Problem
+
+    Orders = Mapping[tuple[int, int], Sequence[int]]  # {(seed, epoch): its rows in order}
+
+
+def rows_of(answer: Any, images: int) -> Rows:
     """Return the learner's rows as whole numbers, or None if they are not whole numbers."""
     try:
         found = [int(row) for row in answer]
@@ -22,12 +35,14 @@ def rows_of(answer, images):
     return found if whole and all(0 <= row < images for row in found) else None
 
 
-def shares_problem(shares, batch, images):
-    if any(share is None for share in shares):
+def shares_problem(shares: Sequence[Rows], batch: int, images: int) -> Problem | None:
+    """Judge whether the shares of all ranks have each row of the batch once."""
+    given = [share for share in shares if share is not None]
+    if len(given) < len(shares):
         return say("no rows", last=images - 1)
     owners: dict[int, int] = {}
-    lengths = [len(share) for share in shares]
-    for rank, share in enumerate(shares):
+    lengths = [len(share) for share in given]
+    for rank, share in enumerate(given):
         for row in share:
             if row in owners:
                 return say("double", a=owners[row], b=rank)
@@ -35,7 +50,7 @@ def shares_problem(shares, batch, images):
     return lengths_problem(lengths, batch)
 
 
-def lengths_problem(lengths, batch):
+def lengths_problem(lengths: Sequence[int], batch: int) -> Problem | None:
     """Judge a batch that may be in several epochs.
 
     A row may occur twice in it, but the shares must be as equal as in any other batch.
@@ -51,18 +66,21 @@ def lengths_problem(lengths, batch):
     }
 
 
-def world_problem(alone, together, again, world):
+def world_problem(
+    alone: Sequence[int], together: Sequence[int], again: Sequence[int], world: int
+) -> Problem | None:
+    """Judge whether the rows of a batch depend on the number of ranks."""
     if sorted(alone) != sorted(again):
         return say("not again")
     return None if sorted(together) == sorted(alone) else say("by the world", world=world)
 
 
-def counts_of(batches, images):
+def counts_of(batches: Sequence[Sequence[int]], images: int) -> list[NDArray[Any]]:
     """Return how often each row has been used, after each batch."""
     return list(np.cumsum([np.bincount(batch, minlength=images) for batch in batches], axis=0))
 
 
-def epochs_problem(counts, images):
+def epochs_problem(counts: Sequence[NDArray[Any]], images: int) -> Problem | None:
     """Judge the `counts` of the rows after each batch, up to the end of an epoch."""
     for count in counts:
         # whole epochs: every row was used that often, and some rows once more
@@ -78,7 +96,7 @@ def epochs_problem(counts, images):
     return say("border") if (counts[-1] != counts[-1].min()).any() else None
 
 
-def orders_problem(found, images):
+def orders_problem(found: Orders, images: int) -> Problem | None:
     """Judge `found`: {(seed, epoch): its rows in order}, of several seeds and epochs."""
     for order in found.values():
         if sorted(order) != list(range(images)):
@@ -87,7 +105,7 @@ def orders_problem(found, images):
     return say(wrong[0]) if wrong else None
 
 
-def orders(found, images):
+def orders(found: Orders, images: int) -> dict[str, bool]:
     """Return {mistake: whether it was not made}.
 
     Two orders are alike if one is the other, rotated or reversed.
@@ -110,9 +128,10 @@ def orders(found, images):
     }
 
 
-def _regular(one, other, images):
-    """Return whether a rule as simple as a rotation leads from one order to the other, because many
-    neighbours then stay as far apart. In a shuffled order, hardly five of them do.
+def _regular(one: ArrayLike, other: ArrayLike, images: int) -> bool:
+    """Return whether a rule as simple as a rotation leads from one order to the other.
+
+    Many neighbours then stay as far apart. In a shuffled order, hardly five of them do.
     """
     other = np.asarray(other)[np.argsort(one)]
     _, counts = np.unique(np.diff(other) % images, return_counts=True)

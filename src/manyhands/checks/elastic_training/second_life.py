@@ -1,10 +1,14 @@
-"""A training run on a few ranks that is stopped and started again: what the learner's `life` does,
-and what it should do.
+"""A training run on a few ranks that is stopped and started again.
+
+It shows what the learner's `life` does, and what it should do.
 """
+
+from __future__ import annotations
 
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,15 +16,28 @@ from manyhands.checks import by_rank
 from manyhands.checks.elastic_training.messages import MISTAKES
 from manyhands.checks.in_kernel import call
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    import torch
+    from numpy.typing import NDArray
+
+    from manyhands.checks.elastic_training.answers import Lived
+    from manyhands.checks.report import Problem
+    from manyhands.elastic.mortal import Outcome
+
+    Lives = Sequence[Sequence[Lived]]  # for each life, what the ranks returned (see `lived`)
+    Batch = Callable[[int], tuple[torch.Tensor, torch.Tensor]]  # of a step
+
 EVERY, ROWS, RATE, MOMENTUM = 5, 24, 0.2, 0.9  # as in the faulty training run
 ATOL = 1e-9
 
 
-def batch_of(seed):
+def batch_of(seed: int) -> Batch:
     """Return a function of a step that returns (x, y), the whole batch of this step."""
     import torch
 
-    def batch(step):
+    def batch(step: int) -> tuple[torch.Tensor, torch.Tensor]:
         draw = np.random.default_rng([seed % 2**32, step])
         return torch.from_numpy(draw.normal(size=(ROWS, 64))), torch.from_numpy(
             draw.integers(0, 10, ROWS)
@@ -29,14 +46,17 @@ def batch_of(seed):
     return batch
 
 
-def lived(life, folder, until, seed):
-    """Return, on a rank, (error, the steps whose batch was asked for, whether this rank has written
-    into the folder, the weights at the end). An exception of the learner's function ends the rank,
-    because the others would otherwise wait for it.
-    """
-    batch, steps, written = batch_of(seed), [], _watched(folder)
+def live(life: Callable[..., Any], folder: str, until: int, seed: int) -> Lived:
+    """Run one life on a rank.
 
-    def counted(step):
+    Return (error, the steps whose batch was asked for, whether this rank has written into the
+    folder, the weights at the end). An exception of the learner's function ends the rank, because
+    the others would otherwise wait for it.
+    """
+    batch, written = batch_of(seed), _watched(folder)
+    steps: list[int] = []
+
+    def counted(step: int) -> tuple[torch.Tensor, torch.Tensor]:
         steps.append(int(step))
         return batch(int(step))
 
@@ -52,16 +72,18 @@ def lived(life, folder, until, seed):
     return "", steps, bool(written), weights
 
 
-def _watched(folder):
-    """Return a list that gets each path in the folder that this process opens for writing from now
-    on. This process is a fork of the notebook's kernel, and ends after the check, so nothing is put
-    back.
+def _watched(folder: str) -> list[str]:
+    """Return a list that gets each path in the folder that is opened for writing from now on.
+
+    Only this process is watched. It is a fork of the notebook's kernel, and ends after the check,
+    so nothing is put back.
     """
     import torch
 
-    written, save = [], torch.save
+    save = torch.save
+    written: list[str] = []
 
-    def note(path):
+    def note(path: Any) -> None:
         if (
             isinstance(path, (str, os.PathLike))
             and Path(folder).resolve() in Path(path).resolve().parents
@@ -69,11 +91,11 @@ def _watched(folder):
             written.append(str(path))
 
     # its writer opens the file in C++, which Python's audit events do not show
-    def saved(obj, f, *args, **kwargs):
+    def saved(obj: Any, f: Any, *args: Any, **kwargs: Any) -> None:
         note(f)
         return save(obj, f, *args, **kwargs)
 
-    def opened(event, args):
+    def opened(event: str, args: tuple[Any, ...]) -> None:
         if event == "open" and args[2] & (os.O_WRONLY | os.O_RDWR):
             note(args[0])
 
@@ -82,7 +104,7 @@ def _watched(folder):
     return written
 
 
-def broken(outcomes, number):
+def broken(outcomes: Sequence[Outcome], number: int) -> str:
     """Return in words why the ranks of this life have not returned, or "" if they all have."""
     from manyhands.elastic import mortal
 
@@ -90,14 +112,17 @@ def broken(outcomes, number):
     return why if not why or "is not written yet" in why else f"Life {number} failed. {why}"
 
 
-def saved_before(until):
-    """Return the number of steps in the newest checkpoint of a life that has ended before step
-    `until`.
+def saved_before(until: int) -> int:
+    """Return the number of steps in the newest checkpoint of an ended life.
+
+    The life has ended before step `until`.
     """
     return until // EVERY * EVERY
 
 
-def calm(stops, seed, momentum=True, shift=0, late=0):
+def calm(
+    stops: Sequence[int], seed: int, momentum: bool = True, shift: int = 0, late: int = 0
+) -> NDArray[Any]:
     """Return the weights of a single process that has one life for each stop.
 
     Mistakes: a life begins without momenta, or `shift` steps off; a checkpoint is written `late`
@@ -107,7 +132,8 @@ def calm(stops, seed, momentum=True, shift=0, late=0):
     from torch.nn.functional import cross_entropy
 
     torch.manual_seed(0)
-    net, batch, saved = torch.nn.Linear(64, 10).double(), batch_of(seed), None
+    net, batch = torch.nn.Linear(64, 10).double(), batch_of(seed)
+    saved: tuple[list[torch.Tensor], list[torch.Tensor], int] | None = None
     first = [weight.detach().clone() for weight in net.parameters()]
     weight: torch.Tensor
     for until in stops:
@@ -116,11 +142,11 @@ def calm(stops, seed, momentum=True, shift=0, late=0):
         if saved and not momentum:
             moving = [torch.zeros_like(weight) for weight in first]
         for step in range(start + shift * bool(saved), until):
-            for weight, value in zip(net.parameters(), weights, strict=False):
+            for weight, value in zip(net.parameters(), weights, strict=True):
                 weight.data.copy_(value)
             x, y = batch(step)
             slopes = torch.autograd.grad(cross_entropy(net(x), y), list(net.parameters()))
-            for weight, moved, slope in zip(weights, moving, slopes, strict=False):
+            for weight, moved, slope in zip(weights, moving, slopes, strict=True):
                 moved.mul_(MOMENTUM).add_(slope)
                 weight.sub_(RATE * moved)
             if (step + 1 - late) % EVERY == 0:
@@ -132,7 +158,7 @@ def calm(stops, seed, momentum=True, shift=0, late=0):
     return np.concatenate([weight.numpy().ravel() for weight in weights])
 
 
-def others_wrote(lives):
+def others_wrote(lives: Lives) -> list[list[int]]:
     """Return the ranks other than 0 that have written into the folder, in each life."""
     return [
         [rank for rank, (_, _, written, _) in enumerate(ranks) if rank and written]
@@ -140,9 +166,9 @@ def others_wrote(lives):
     ]
 
 
-def steps_problem(lives, stops, seed):
+def steps_problem(lives: Lives, stops: Sequence[int], seed: int) -> Problem | None:
     """Judge the steps. `lives`: for each life, what the ranks returned (see `lived`)."""
-    for number, (ranks, until) in enumerate(zip(lives, stops, strict=False), 1):
+    for number, (ranks, until) in enumerate(zip(lives, stops, strict=True), 1):
         start = saved_before(stops[number - 2]) if number > 1 else 0
         for rank, (_, steps, _, weights) in enumerate(ranks):
             if steps != list(range(start, until)):
@@ -159,13 +185,13 @@ def steps_problem(lives, stops, seed):
                     start=start,
                     begins=begins,
                 )
-    for number, ranks in enumerate(others_wrote(lives), 1):
-        if ranks:
-            return {"mistake": MISTAKES["life others write"].format(life=number, rank=ranks[0])}
+    for number, writers in enumerate(others_wrote(lives), 1):
+        if writers:
+            return {"mistake": MISTAKES["life others write"].format(life=number, rank=writers[0])}
     return None
 
 
-def _kind_of_steps(steps, start, until, right):
+def _kind_of_steps(steps: list[int], start: int, until: int, right: bool) -> str:
     """Return the mistake.
 
     `right`: the weights at the end are right, so no step was skipped and none was taken twice.
@@ -179,7 +205,7 @@ def _kind_of_steps(steps, start, until, right):
     return "life twice" if steps[0] < start else "life skipped"
 
 
-def _in_words(steps):
+def _in_words(steps: list[int]) -> str:
     return (
         f"steps {steps[0]} to {steps[-1]}"
         if steps and steps == list(range(steps[0], steps[-1] + 1))
@@ -187,9 +213,10 @@ def _in_words(steps):
     )
 
 
-def from_rank_0(lives):
-    """Return how far the weights of each rank are from rank 0's at the end of each life, or -1 if
-    they cannot be compared.
+def from_rank_0(lives: Lives) -> list[list[float]]:
+    """Return how far each rank's weights are from rank 0's at the end of each life.
+
+    This is -1 if they cannot be compared.
     """
     return [
         [
@@ -200,7 +227,8 @@ def from_rank_0(lives):
     ]
 
 
-def ranks_problem(lives):
+def ranks_problem(lives: Lives) -> Problem | None:
+    """Judge whether all ranks have the same weights at the end of each life."""
     for number, ranks in enumerate(lives, 1):
         for rank, (*_, weights) in enumerate(ranks):
             if (apart := _apart(weights, ranks[0][-1])) > ATOL:
@@ -220,7 +248,7 @@ def ranks_problem(lives):
     return None
 
 
-def weights_problem(lives, stops, seed):
+def weights_problem(lives: Lives, stops: Sequence[int], seed: int) -> Problem | None:
     """Judge rank 0's weights after each life."""
     for number, ranks in enumerate(lives, 1):
         until, got = stops[:number], ranks[0][-1]
@@ -254,7 +282,7 @@ def weights_problem(lives, stops, seed):
     return None
 
 
-def _apart(got, right):
+def _apart(got: Sequence[float], right: Any) -> float:
     return (
         float(np.abs(np.subtract(got, right)).max())
         if len(got) == len(right) and len(got)
@@ -262,5 +290,5 @@ def _apart(got, right):
     )
 
 
-def _say(name, expected, got, **words):
+def _say(name: str, expected: Any, got: Any, **words: Any) -> Problem:
     return {"expected": expected, "got": got, "mistake": MISTAKES[name].format(**words)}

@@ -1,10 +1,10 @@
-"""Checks of unit 12, encoder and decoder across ranks: what the notebook's kernel asks of the
-ranks, and how it judges the answers.
+"""Checks of unit 12, encoder and decoder across ranks.
 
-Each check cell calls one of the public functions with the cluster and the names of what the learner
-has defined on the ranks. The experiments run there (`ranks`), in communicators with a short
-timeout, so that a call that waits in vain becomes a FAIL line and the ranks go on. A hang outside
-these communicators ends after PATIENCE_S, and the cluster heals.
+This is what the notebook's kernel asks of the ranks, and how it judges the answers. Each check cell
+calls one of the public functions with the cluster and the names of what the learner has defined on
+the ranks. The experiments run there (`ranks`), in communicators with a short timeout, so that a
+call that waits in vain becomes a FAIL line and the ranks go on. A hang outside these communicators
+ends after TIMEOUT_S, and the cluster recovers.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["HINTS", "hybrid", "loss", "ragged", "split", "training"]
 
-PATIENCE_S = 25  # longer than the communicators' own timeout, which is reported first
+TIMEOUT_S = 25  # longer than the communicators' own timeout, which is reported first
 ROLES: tuple[Role, ...] = ("encoder", "decoder")
 
 
@@ -42,7 +42,7 @@ class _Check(RankReport):
     """A report whose criteria all fail if a call of the experiment did not go through."""
 
     def __init__(self, name: str, cluster: Cluster) -> None:
-        super().__init__(name, cluster, CRITERIA, MISTAKES, PATIENCE_S)
+        super().__init__(name, cluster, CRITERIA, MISTAKES, TIMEOUT_S)
 
     def answers(self, experiment: str, *args: Any) -> list[Any]:
         """Run it on all ranks, and return the answers by rank."""
@@ -51,16 +51,14 @@ class _Check(RankReport):
         return answers
 
     def cases(self, number: int, experiment: str, *args: Any) -> list[tuple[int, Any]]:
-        """Run several cases of an experiment one after the other, and return [(rank, answer)] of
-        all.
-        """
+        """Run several cases of an experiment one after the other, and return [(rank, answer)]."""
         return [
             one
             for case in range(number)
             for one in enumerate(self.answers(experiment, *args, case))
         ]
 
-    def first(self, name: str, problems: Iterable[Problem | None], values: Any) -> None:
+    def judge_close(self, name: str, problems: Iterable[Problem | None], values: Any) -> None:
         """Judge a criterion whose values are compared to the unit's tolerance."""
         self.judge(name, problems, values, atol=diagnosis.ATOL, rtol=diagnosis.ATOL)
 
@@ -77,18 +75,19 @@ def _sample(named: Named) -> list[list[float] | None]:
 
 
 def ragged(cluster: Cluster, function: str) -> None:
-    """Check `function(rnn, sequences, state)`: outputs and state of sequences of different
-    lengths.
+    """Check `function(rnn, sequences, state)` with sequences of different lengths.
+
+    Its outputs and its state are judged.
     """
     with _Check("ragged", cluster) as report:
         cases: list[RaggedCase]
         cases, *_ = report.answers("ragged", function)
-        report.first(
+        report.judge_close(
             "outputs",
             map(diagnosis.outputs_problem, cases),
             [[shape, numbers[:2]] for case in cases for shape, numbers in case["outputs"]],
         )
-        report.first(
+        report.judge_close(
             "state",
             map(diagnosis.state_problem, cases),
             [[shape, numbers] for case in cases for shape, numbers in case["state"]],
@@ -100,29 +99,29 @@ def loss(cluster: Cluster, function: str) -> None:
     with _Check("loss", cluster) as report:
         answer: LossAnswer
         answer, *_ = report.answers("loss", function)
-        report.first("mean", [diagnosis.mean_problem(answer)], [answer["got"], answer["gradient"]])
-        report.first("divisor", [diagnosis.divisor_problem(answer)], [answer["divided"]])
+        report.judge_close(
+            "mean", [diagnosis.mean_problem(answer)], [answer["got"], answer["gradient"]]
+        )
+        report.judge_close("divisor", [diagnosis.divisor_problem(answer)], [answer["divided"]])
 
 
 def split(cluster: Cluster, encoder_step: str, decoder_step: str) -> None:
-    """Check the two halves of a step, which means loss, gradients, and what crosses between
-    them.
-    """
+    """Check the two halves of a step by loss, gradients, and what crosses between them."""
     with _Check("split", cluster) as report:
         cases: list[tuple[int, SplitCase]] = report.cases(2, "split", encoder_step, decoder_step)
-        stop_at(diagnosis.unclaimed(cases))
-        report.first(
+        stop_at(diagnosis.unclaimed_problem(cases))
+        report.judge_close(
             "loss",
             (diagnosis.loss_problem(*case) for case in cases),
             [[case["loss"], case["number"]] for _, case in cases if "loss" in case],
         )
         for role in reversed(ROLES):
-            report.first(
+            report.judge_close(
                 role,
                 (diagnosis.gradient_problem(*case, role) for case in cases),
                 [_sample(case["got"]) for _, case in cases if case["role"] == role],
             )
-        report.first(
+        report.judge_close(
             "messages",
             (diagnosis.traffic_problem(*case) for case in cases),
             [
@@ -137,7 +136,7 @@ def training(cluster: Cluster, train: str) -> None:
     with _Check("training", cluster) as report:
         answers: list[TrainingCase] = report.answers("training", train)
         ranked = list(enumerate(answers))
-        report.first(
+        report.judge_close(
             "decoder",
             (
                 problem
@@ -153,7 +152,7 @@ def training(cluster: Cluster, train: str) -> None:
                 if answer["role"] == "decoder"
             ],
         )
-        report.first(
+        report.judge_close(
             "encoder",
             (diagnosis.weights_problem(rank, answer, "encoder") for rank, answer in ranked),
             [_sample(answer["got"]) for answer in answers if answer["role"] == "encoder"],
@@ -161,13 +160,14 @@ def training(cluster: Cluster, train: str) -> None:
 
 
 def hybrid(cluster: Cluster, step: str) -> None:
-    """Check that `step(module, pair, copies, sources, targets)` gives two pairs with uneven shares
-    the whole batch's gradients.
+    """Check that `step(module, pair, copies, sources, targets)` gives the whole batch's gradients.
+
+    There are two pairs with uneven shares.
     """
     with _Check("hybrid", cluster) as report:
         cases: list[tuple[int, HybridCase]] = report.cases(3, "hybrid", step)
         for role in reversed(ROLES):
-            report.first(
+            report.judge_close(
                 role + "s",
                 (diagnosis.hybrid_problem(*case, role) for case in cases),
                 [_sample(case["got"]) for _, case in cases if case["role"] == role],

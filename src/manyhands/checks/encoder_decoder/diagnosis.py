@@ -1,8 +1,7 @@
-"""How the checks of unit 12 judge what the ranks have reported, and which mistake a wrong answer
-looks like.
+"""How the checks of unit 12 judge what the ranks have reported.
 
 Every `..._problem` returns None or the details of a FAIL line, which are `rank`, `expected`, `got`
-and the likely `mistake`.
+and the likely `mistake`, that is, the one that a wrong answer looks like.
 """
 
 from __future__ import annotations
@@ -32,9 +31,7 @@ ATOL = 1e-8  # everything is computed in float64, where one rounding more or les
 
 
 def far(a: Any, b: Any) -> bool:
-    """Return whether two lists of numbers differ by more than the tolerance, in length or in a
-    value.
-    """
+    """Return whether two lists of numbers differ, in length or by more than the tolerance."""
     a, b = np.asarray(a, float), np.asarray(b, float)
     return a.shape != b.shape or not np.all(np.abs(a - b) <= ATOL + ATOL * np.abs(b))
 
@@ -42,7 +39,7 @@ def far(a: Any, b: Any) -> bool:
 def far_parts(got: Sequence[Part], right: Sequence[Part]) -> bool:
     """Do the same for lists of [shape, numbers]."""
     return len(got) != len(right) or any(
-        one[0] != other[0] or far(one[1], other[1]) for one, other in zip(got, right, strict=False)
+        one[0] != other[0] or far(one[1], other[1]) for one, other in zip(got, right, strict=True)
     )
 
 
@@ -66,6 +63,7 @@ def looks_like(
 
 
 def outputs_problem(case: RaggedCase) -> Problem | None:
+    """Judge the outputs of sequences of different lengths."""
     got, right = case["outputs"], case["right outputs"]
     shapes, wanted = [one[0] for one in got], [one[0] for one in right]
     if shapes != wanted:
@@ -76,7 +74,7 @@ def outputs_problem(case: RaggedCase) -> Problem | None:
         )
         mistake = "ragged order" if sorted(shapes) == sorted(wanted) else mistake
         return {"expected": str(wanted), "got": str(shapes), "mistake": MISTAKES[mistake]}
-    for one, other, unbegun in zip(got, right, case["without start"], strict=False):
+    for one, other, unbegun in zip(got, right, case["without start"], strict=True):
         if far(one[1], other[1]):
             mistake = (
                 "ragged outputs"
@@ -90,6 +88,7 @@ def outputs_problem(case: RaggedCase) -> Problem | None:
 
 
 def state_problem(case: RaggedCase) -> Problem | None:
+    """Judge the state after sequences of different lengths."""
     got, right = case["state"], case["right state"]
     if not far_parts(got, right):
         return None
@@ -116,6 +115,7 @@ def state_problem(case: RaggedCase) -> Problem | None:
 
 
 def mean_problem(answer: LossAnswer) -> Problem | None:
+    """Judge the loss that is a mean over all tokens."""
     if not far(answer["got"], answer["right"]):
         return None
     name = looks_like(answer["got"], answer["variants"], far) or "other loss"
@@ -127,6 +127,7 @@ def mean_problem(answer: LossAnswer) -> Problem | None:
 
 
 def divisor_problem(answer: LossAnswer) -> Problem | None:
+    """Judge the loss that is divided by a number that is given."""
     if not far(answer["divided"], answer["right divided"]):
         return None
     name = "other sum" if far(answer["got"], answer["right"]) else "other divisor"
@@ -143,11 +144,11 @@ def divisor_problem(answer: LossAnswer) -> Problem | None:
 
 
 def stopped(answers: Sequence[Any]) -> Problem | None:
-    """Return the details of a FAIL line if the learner's code raised on a rank, or if a call waited
-    in vain, and None otherwise.
+    """Return the details of a FAIL line if a rank was stopped, and None otherwise.
 
-    If several ranks were stopped, the rank with the best known mistake is reported, or else the
-    rank that was stopped first.
+    The learner's code has raised there, or a call has waited in vain. If several ranks were
+    stopped, the rank with the best known mistake is reported, or else the rank that was stopped
+    first.
     """
     found = [
         (_known(answer["stopped"][0])[0], answer["stopped"][1], rank)
@@ -163,8 +164,9 @@ def stopped(answers: Sequence[Any]) -> Problem | None:
 
 
 def _known(text: str) -> tuple[int, str | None]:
-    """Return (place in the table of known mistakes, what to do about it), which is the last place
-    and None for unknown mistakes.
+    """Return (place in the table of known mistakes, what to do about it).
+
+    These are the last place and None for unknown mistakes.
     """
     known = MISTAKES["known"]
     return next(
@@ -173,9 +175,8 @@ def _known(text: str) -> tuple[int, str | None]:
     )
 
 
-def unclaimed(cases: Sequence[tuple[int, SplitCase]]) -> Problem | None:
-    """Return the details of a FAIL line if a gradient came back from the decoder but the encoder
-    has none, and None otherwise.
+def unclaimed_problem(cases: Sequence[tuple[int, SplitCase]]) -> Problem | None:
+    """Judge whether the encoder has the gradient that came back from the decoder.
 
     Whether the decoder's rank notices depends on which rank is faster, so this mistake is reported
     in the same way in both cases.
@@ -195,6 +196,7 @@ def unclaimed(cases: Sequence[tuple[int, SplitCase]]) -> Problem | None:
 
 
 def loss_problem(rank: int, case: SplitCase) -> Problem | None:
+    """Judge the loss of a step, which the decoder's rank has."""
     if case["role"] == "encoder":
         return None
     if not far(case["loss"], case["right"]["loss"]):
@@ -222,6 +224,7 @@ def loss_problem(rank: int, case: SplitCase) -> Problem | None:
 
 
 def gradient_problem(rank: int, case: SplitCase, role: Role) -> Problem | None:
+    """Judge the gradients of a step on the rank with this role."""
     right, got = case["right"]["gradients"], case["got"]
     if case["role"] != role or not far_named(got, right):
         return None
@@ -251,8 +254,9 @@ def all_of(named: Named) -> list[float]:
 
 
 def ratio(got: Any, right: Any) -> str | None:
-    """Return "twice", "half" or "negative" if what was received is the right value times 2, 0.5 or
-    -1, and None otherwise.
+    """Return "twice", "half" or "negative" if the value is wrong by the factor 2, 0.5 or -1.
+
+    Return None otherwise.
     """
     return next(
         (
@@ -265,8 +269,9 @@ def ratio(got: Any, right: Any) -> str | None:
 
 
 def traffic_problem(rank: int, case: SplitCase) -> Problem | None:
-    """Judge whether only the state crosses, with its bytes once in each direction, in one message
-    or in two.
+    """Judge whether only the state crosses, in one message or in two.
+
+    Its bytes must cross once in each direction.
     """
     messages, sent_bytes = case["sent"]
     if sent_bytes == case["state_bytes"] and 1 <= messages <= 2:
@@ -290,6 +295,7 @@ def traffic_problem(rank: int, case: SplitCase) -> Problem | None:
 
 
 def weights_problem(rank: int, answer: TrainingCase, role: Role) -> Problem | None:
+    """Judge the weights after training on the rank with this role."""
     if answer["role"] != role or not far_named(answer["got"], answer["right"]["weights"]):
         return None
     right = answer["right"]["weights"]
@@ -308,6 +314,7 @@ def weights_problem(rank: int, answer: TrainingCase, role: Role) -> Problem | No
 
 
 def losses_problem(rank: int, answer: TrainingCase) -> Problem | None:
+    """Judge the losses during training, which the decoder's rank has."""
     if answer["role"] == "encoder" or not far(answer["losses"], answer["right"]["losses"]):
         return None
     name = (
@@ -325,6 +332,7 @@ def losses_problem(rank: int, answer: TrainingCase) -> Problem | None:
 
 
 def hybrid_problem(rank: int, case: HybridCase, role: Role) -> Problem | None:
+    """Judge the gradients of a step of several pairs on a rank with this role."""
     right, got = case["right"]["gradients"], case["got"]
     if case["role"] != role or not far_named(got, right):
         return None

@@ -1,8 +1,7 @@
-"""What unit 12's checks compare with, on the ranks, which is an encoder and a decoder in a single
-process, right and with usual mistakes.
+"""What unit 12's checks compare with, on the ranks.
 
-The classes have the same interface as the lab's classes, and they contain nothing that the learner
-wrote.
+It is an encoder and a decoder in a single process, right and with usual mistakes. The classes have
+the same interface as the lab's classes, and they contain nothing that the learner wrote.
 """
 
 from __future__ import annotations
@@ -32,8 +31,9 @@ END = 10  # the token before the first digit of an answer and after the last one
 def one_by_one(
     rnn: nn.LSTM, sequences: Sequence[torch.Tensor], state: State | None = None
 ) -> tuple[list[torch.Tensor], State]:
-    """Run each sequence alone, without any padding, and return the list of outputs and the state
-    `(h, cell)` of all.
+    """Run each sequence alone, without any padding.
+
+    Return the list of outputs and the state `(h, cell)` of all.
     """
     outputs, states = [], []
     for i, sequence in enumerate(sequences):
@@ -41,7 +41,7 @@ def one_by_one(
         output, after = rnn(sequence[:, None], own)
         outputs.append(output[:, 0])
         states.append(after)
-    return outputs, tuple(torch.cat(parts, dim=1) for parts in zip(*states, strict=False))
+    return outputs, tuple(torch.cat(parts, dim=1) for parts in zip(*states, strict=True))
 
 
 class Encoder(nn.Module):
@@ -53,6 +53,7 @@ class Encoder(nn.Module):
         self.rnn = nn.LSTM(6, hidden, layers, bidirectional=bidirectional)
 
     def forward(self, sources: Sequence[torch.Tensor]) -> tuple[list[torch.Tensor], State]:
+        """Return the outputs and the state of each source."""
         return one_by_one(self.rnn, [self.embed(source) for source in sources])
 
 
@@ -70,6 +71,7 @@ class Decoder(nn.Module):
     def forward(
         self, state: State, targets: Sequence[torch.Tensor], divisor: int | None = None
     ) -> torch.Tensor:
+        """Return the loss of the targets, divided by `divisor` or by the number of tokens."""
         begun = [torch.cat([target.new_tensor([END]), target[:-1]]) for target in targets]
         outputs, _ = one_by_one(self.rnn, [self.embed(tokens) for tokens in begun], state)
         total = cross_entropy(
@@ -105,18 +107,21 @@ def batch(draw: random.Random, size: int) -> tuple[list[torch.Tensor], list[torc
 
 
 def gradients(module: nn.Module) -> Named:
+    """Return {parameter: its gradient's numbers, or None if it has no gradient}."""
     return {
         name: None if p.grad is None else numbers(p.grad) for name, p in module.named_parameters()
     }
 
 
 def weights(module: nn.Module) -> Named:
+    """Return {parameter: its numbers}."""
     return {name: numbers(p) for name, p in module.named_parameters()}
 
 
 def _copy(module: M) -> M:
-    """Return a copy whose recurrent weights are one piece of memory again, since otherwise cuDNN
-    warns in each call on a GPU.
+    """Return a copy whose recurrent weights are one piece of memory again.
+
+    Otherwise cuDNN warns in each call on a GPU.
     """
     module = copy.deepcopy(module)
     for part in module.modules():
@@ -183,8 +188,9 @@ def serial_training(
     lr: float,
     mistake: str | None = None,
 ) -> SerialTraining:
-    """Return weights and losses after training in a single process, right or with a mistake, which
-    is a key of LOOPS.
+    """Return weights and losses after training in a single process.
+
+    The training is right or has a mistake, which is a key of LOOPS.
     """
     encoder, decoder = _copy(encoder), _copy(decoder)
     optimiser = torch.optim.Adam([*encoder.parameters(), *decoder.parameters()], lr)

@@ -1,9 +1,9 @@
-"""The half of unit 12's checks that runs on the ranks, which are experiments with the learner's
-functions, reported as plain numbers.
+"""The half of unit 12's checks that runs on the ranks.
 
-Each experiment runs on all four ranks simultaneously, in separate communicators, so that a call
-that waits in vain ends by their timeout, and its message is reported like a result. What the
-numbers mean is judged in `manyhands.checks.encoder_decoder`.
+These are experiments with the learner's functions, reported as plain numbers. Each experiment runs
+on all four ranks simultaneously, in separate communicators, so that a call that waits in vain ends
+by their timeout, and its message is reported like a result. What the numbers mean is judged in
+`manyhands.checks.encoder_decoder`.
 """
 
 from __future__ import annotations
@@ -52,12 +52,11 @@ def world() -> Iterator[Communicator]:
 
 
 @contextmanager
-def told(result: Stoppable) -> Iterator[None]:
-    """Keep an exception of the block as `result["stopped"]` = (its text, when, whether a
-    communicator raised it), and go on.
+def record_stop(result: Stoppable) -> Iterator[None]:
+    """Keep an exception of the block in `result["stopped"]`, and go on.
 
-    The other ranks must be able to end by their own timeouts. The kernel then shows what happened
-    first.
+    It becomes (its text, when, whether a communicator raised it). The other ranks must be able to
+    end by their own timeouts. The kernel then shows what happened first.
     """
     from manyhands import comm
 
@@ -86,8 +85,9 @@ def _draw(seed: int, *more: object) -> random.Random:
 
 
 def ragged(function_name: str, seed: int) -> list[RaggedCase]:
-    """Run several batches through `run_ragged`, and each sequence alone for comparison, without
-    communication.
+    """Run several batches through `run_ragged`, without communication.
+
+    Each sequence also runs alone, for comparison.
     """
     function, draw = learners(function_name), _draw(seed, "ragged")
     cases: list[RaggedCase] = []
@@ -124,7 +124,7 @@ def ragged(function_name: str, seed: int) -> list[RaggedCase]:
                 "lengths": [len(sequence) for sequence in sequences],
                 "begun": begun,
                 "shape": list(after[0].shape),
-                "outputs": [[list(one.shape), numbers(one)] for one in outputs],
+                "outputs": [[list(output.shape), numbers(output)] for output in outputs],
                 "right outputs": [[list(one.shape), numbers(one)] for one in right],
                 "without start": [numbers(one) for one in model.one_by_one(rnn, sequences)[0]],
                 "state": [[list(part.shape), numbers(part)] for part in (h, cell)],
@@ -158,8 +158,9 @@ def _ragged_mistakes(
 
 
 def loss(function_name: str, seed: int) -> LossAnswer:
-    """Compute the loss of one ragged batch, with and without a divisor, and what usual mistakes
-    compute instead.
+    """Compute the loss of one ragged batch, with and without a divisor.
+
+    Compute what usual mistakes give, too.
     """
     from torch.nn.functional import cross_entropy
 
@@ -172,12 +173,12 @@ def loss(function_name: str, seed: int) -> LossAnswer:
     ]
     losses = (
         cross_entropy(score, target, reduction="sum")
-        for score, target in zip(scores, targets, strict=False)
+        for score, target in zip(scores, targets, strict=True)
     )
     summed = total(losses).item()
     tokens, longest, divisor = sum(map(len, targets)), max(map(len, targets)), draw.randint(50, 90)
     means = [
-        cross_entropy(score, target).item() for score, target in zip(scores, targets, strict=False)
+        cross_entropy(score, target).item() for score, target in zip(scores, targets, strict=True)
     ]
     padding = (
         sum(longest - len(target) for target in targets)
@@ -244,7 +245,7 @@ def split(encoder_step_name: str, decoder_step_name: str, case: int, seed: int) 
         module, before = encoder if role == "encoder" else decoder, 0.5 * case
         for parameter in module.parameters() if before else ():
             parameter.grad = torch.full_like(parameter, before)
-        with told(result), closed(*OURS), Ledger() as ledger:
+        with record_stop(result), closed(*OURS), Ledger() as ledger:
             if role == "encoder":
                 encoder_step(encoder, list(sources), pair, 1 - encoder_rank)
             else:
@@ -271,11 +272,11 @@ def split(encoder_step_name: str, decoder_step_name: str, case: int, seed: int) 
 
 
 def _until_gone(c: Communicator, limit_s: float = 2.0) -> None:
-    """Wait until nothing that was received is part of a graph here, since the cluster's watch may
-    hold the step's frame for a moment longer.
+    """Wait until nothing that was received is part of a graph here.
 
-    When the graph is deleted, the other rank learns that no gradient will arrive. If this rank left
-    the world before, it would only be missed.
+    The cluster's watch may hold the step's frame for a moment longer. When the graph is deleted,
+    the other rank learns that no gradient will arrive. If this rank left the world before, it would
+    only be missed.
     """
     until = time.monotonic() + limit_s
     while c._exchange.control.receipts and time.monotonic() < until:
@@ -329,7 +330,7 @@ def training(train_name: str, seed: int) -> TrainingCase:
                 for loop, name in model.LOOPS.items()
             ],
         }
-        with told(result), closed(*OURS):
+        with record_stop(result), closed(*OURS):
             result["losses"] = [
                 float(one) for one in train(parts[pair.rank], pair, batches, lr) or ()
             ]
@@ -343,8 +344,9 @@ SHARES = (5, 3)  # sequences of the two pairs
 
 
 def hybrid(step_name: str, case: int, seed: int) -> HybridCase:
-    """Run one step of two pairs with different numbers of tokens, in two layouts, and in case 2 of
-    each pair alone.
+    """Run one step of two pairs with different numbers of tokens, in two layouts.
+
+    In case 2, each pair runs alone.
     """
     step = learners(step_name)
     with world() as everyone:
@@ -371,12 +373,12 @@ def hybrid(step_name: str, case: int, seed: int) -> HybridCase:
             "mean of pairs": {
                 name: [
                     sum(x) / len(alone)
-                    for x in zip(*(cast("list[float]", one[name]) for one in alone), strict=False)
+                    for x in zip(*(cast("list[float]", one[name]) for one in alone), strict=True)
                 ]
                 for name in alone[0]
             },
         }
-        with told(result), closed(*OURS):
+        with record_stop(result), closed(*OURS):
             step(parts[pair.rank], pair, copies, list(mine[0]), list(mine[1]))
         result["got"] = gradients(parts[pair.rank])
     return result

@@ -47,8 +47,9 @@ SETTING_UP = 60  # messages of a rank that may be sent once, as by DDP
 
 
 def mended(function: Callable[..., Any]) -> None:
-    """Check `function(model, batches, comm)` by its weights after all batches, which must equal
-    what a single process computes.
+    """Check `function(model, batches, comm)` by its weights after all batches.
+
+    They must equal what a single process computes.
     """
     with check("mended") as report:
         if _blocked(report):
@@ -56,18 +57,18 @@ def mended(function: Callable[..., Any]) -> None:
         draw, text = cases.generator(seed(), "mended"), text_of(function)
         # no number of steps fits both
         runs = [_trained(function, text, draw, *batches) for batches in ((5, 9), (9, 14))]
-        problems = [diagnosis.batches_problem(one.gradients, one.steps) for one in runs]
-        report.judge("together", problems, [one.gradients for one in runs])
+        problems = [diagnosis.batches_problem(run.gradients, run.steps) for run in runs]
+        report.judge("together", problems, [run.gradients for run in runs])
         with report.part("equal"):
             if any(problems):
                 raise Stopped(next(filter(None, problems))["mistake"])
             report.judge(
                 "equal",
-                [diagnosis.weights_problem(*one.weights) for one in runs],
-                [one.weights.got[::331] for one in runs],
+                [diagnosis.weights_problem(*run.weights) for run in runs],
+                [run.weights.got[::331] for run in runs],
                 atol=1e-4,
             )
-        lean = [diagnosis.lean_problem(one) for one in runs]
+        lean = [diagnosis.lean_problem(run) for run in runs]
         report.judge(
             "lean",
             lean,
@@ -77,7 +78,7 @@ def mended(function: Callable[..., Any]) -> None:
                     max(*one.sent_bytes, one.most_bytes),
                     problem is None,
                 ]
-                for one, problem in zip(runs, lean, strict=False)
+                for one, problem in zip(runs, lean, strict=True)
             ],
         )
 
@@ -116,9 +117,9 @@ class Packed(TypedDict):
 def _trained(
     function: Callable[..., Any], text: str, draw: np.random.Generator, least: int, most: int
 ) -> Trained:
-    """Return the result of the learner's training run on four ranks, with some number of batches
-    from `least` to `most`
-    - 1, and what it may send.
+    """Return the result of the learner's training run on four ranks, and what it may send.
+
+    It has some number of batches from `least` to `most` - 1.
     """
     from dataclasses import replace
 
@@ -157,7 +158,9 @@ def _trained(
 def price(
     message_s: Callable[..., Any], entry_s: Callable[..., Any], gathered_s: Callable[..., Any]
 ) -> None:
-    """Check `message_s(n_bytes, rate_mbit, delay_ms)`, `entry_s(steps, every, tensors, ranks,
+    """Check the three functions that price messages and entries.
+
+    They are `message_s(n_bytes, rate_mbit, delay_ms)`, `entry_s(steps, every, tensors, ranks,
     gradient_s, message_s)`, and `gathered_s(steps, n_bytes, ranks, gradient_s, message_s)`. The
     last two get a correct `message_s(n_bytes)`.
     """
@@ -179,8 +182,9 @@ def price(
 
 
 def pack(pack_of: Callable[..., Any], unpack: Callable[..., Any]) -> None:
-    """Check `pack_of(kept, count)` -> message, which changes `kept`, and `unpack(message, size)` ->
-    dense.
+    """Check `pack_of(kept, count)` -> message, and `unpack(message, size)` -> dense.
+
+    The former changes `kept`.
     """
     with check("pack") as report:
         found = [_packed(pack_of, unpack, size) for size in (1000, 22_026)]
@@ -199,7 +203,7 @@ def pack(pack_of: Callable[..., Any], unpack: Callable[..., Any]) -> None:
                 if problem is None
                 else 1 + float(np.abs(one["left"] + one["dense"] - one["before"]).max())
             )
-            for one, problem in zip(found, problems, strict=False)
+            for one, problem in zip(found, problems, strict=True)
         ]
         report.judge(
             "kept",
@@ -230,8 +234,9 @@ def pack(pack_of: Callable[..., Any], unpack: Callable[..., Any]) -> None:
 
 
 def sparse(function: Callable[..., Any]) -> None:
-    """Check `function(weights, gradient, kept, count, rate)` on three ranks that are forks of this
-    kernel.
+    """Check `function(weights, gradient, kept, count, rate)` on three ranks.
+
+    They are forks of this kernel.
     """
     from manyhands.elastic import mortal
 
@@ -239,18 +244,18 @@ def sparse(function: Callable[..., Any]) -> None:
         draw = cases.generator(seed(), "sparse")
         asked, found = (
             [
-                sparse_steps.drawn(draw, count)
+                sparse_steps.draw_case(draw, count)
                 for count in (int(draw.integers(5, 12)), sparse_steps.SIZE)
             ],
             [],
         )
         for case in asked:
             outcomes = mortal.in_ranks(
-                sparse_steps.stepped, function, case, ranks=sparse_steps.RANKS
+                sparse_steps.train_on_rank, function, case, ranks=sparse_steps.RANKS
             )
             if why := mortal.failure(outcomes):
                 raise Stopped(mortal.with_rank(why, outcomes))
-            found.append([one.value for one in outcomes])
+            found.append([outcome.value for outcome in outcomes])
         few, everything = found
         report.judge(
             "weights",
@@ -260,7 +265,7 @@ def sparse(function: Callable[..., Any]) -> None:
         )
         problems = [
             sparse_steps.weights_problem(everything, asked[1]),
-            *(sparse_steps.kept_problem(*one) for one in zip(found, asked, strict=False)),
+            *(sparse_steps.kept_problem(*one) for one in zip(found, asked, strict=True)),
         ]
         report.judge(
             "all",
@@ -274,12 +279,13 @@ def sparse(function: Callable[..., Any]) -> None:
 
 
 def _packed(pack_of: Callable[..., Any], unpack: Callable[..., Any], size: int) -> Packed:
-    """Return what arrives of numbers that were packed in one process and unpacked in another one,
-    as on two ranks.
+    """Return what arrives of numbers that were packed in one process and unpacked in another.
+
+    This is as on two ranks.
     """
     before, count = cases.kept(seed(), size)
-    dtype, shape, content, left = _apart(two_ranks.packed, pack_of, before, count)
-    kind, dense = _apart(two_ranks.unpacked, unpack, dtype, shape, content, size)
+    dtype, shape, content, left = _apart(two_ranks.pack_apart, pack_of, before, count)
+    kind, dense = _apart(two_ranks.unpack_apart, unpack, dtype, shape, content, size)
     if dense.shape != (size,):
         raise Stopped(
             MISTAKES["not dense"].format(
@@ -314,8 +320,9 @@ def _apart(function: Callable[..., Any], *args: Any) -> list[Any]:
 
 
 def entry(function: Callable[..., Any]) -> None:
-    """Check `function(model, batches, comm)` in three runs on new data, on links that the seed
-    draws, and judge its time by rungs.
+    """Check `function(model, batches, comm)` in three runs on new data.
+
+    The seed draws the links. The time is judged by rungs.
     """
     with check("entry") as report:
         if _blocked(report):

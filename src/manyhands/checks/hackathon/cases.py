@@ -1,5 +1,6 @@
-"""What the checks of unit 20 ask, drawn from the seed: entries to price, numbers to pack and links,
-with likely mistakes.
+"""What the checks of unit 20 ask, drawn from the seed.
+
+These are entries to price, numbers to pack and links, with likely mistakes.
 """
 
 from __future__ import annotations
@@ -17,23 +18,26 @@ HEAD_BYTES, RANKS = 64, 4
 
 @dataclass
 class Case:
-    """One question, with its arguments, the right answer, and {mistake: the answer that it
-    gives}.
+    """One question, with its arguments, the right answer, and what mistakes give.
+
+    `wrong` is {mistake: the answer that it gives}.
     """
 
-    told: str
+    question: str
     arguments: list[Any]
     right: float
     wrong: dict[str, float] = field(default_factory=dict)
 
 
 def generator(seed: int, name: str) -> np.random.Generator:
+    """Return the generator of this check, made from the seed and its name."""
     return np.random.default_rng([seed % 2**32, *name.encode()])
 
 
 def link(draw: np.random.Generator, apart: float = 0.2) -> tuple[float, ...]:
-    """Draw (rate_mbit, delay_ms), which differ from the challenge's by at most the fraction
-    `apart`.
+    """Draw (rate_mbit, delay_ms).
+
+    They differ from the challenge's by at most the fraction `apart`.
     """
     return tuple(
         round(draw.uniform(usual * (1 - apart), usual * (1 + apart)), 2) for usual in (10, 5)
@@ -54,6 +58,10 @@ def all_reduce_s(n_bytes: float, ranks: int, one: Callable[[float], float]) -> f
 
 
 def in_rounds_s(pattern: str, ranks: int, n_bytes: float, one: Callable[[float], float]) -> float:
+    """Return the seconds of a collective that runs in rounds.
+
+    `one` returns the seconds of a message.
+    """
     from manyhands.simulate import rounds
 
     return sum(count * one(size) for count, size in rounds(pattern, ranks, n_bytes))
@@ -72,10 +80,12 @@ def baseline_s(
 
 
 def on(rate_mbit: float, delay_ms: float) -> Callable[[float], float]:
+    """Return the function that gives the seconds of a message on this link."""
     return lambda n_bytes: message_s(n_bytes, rate_mbit, delay_ms)
 
 
 def messages(seed: int) -> list[Case]:
+    """Draw messages to price."""
     draw, found = generator(seed, "messages"), []
     for n in (0, int(draw.integers(100, 1000)), int(draw.integers(10**4, 10**6))):
         rate, delay = link(draw)
@@ -91,6 +101,7 @@ def messages(seed: int) -> list[Case]:
 
 
 def entries(seed: int) -> list[Case]:
+    """Draw entries to price, which synchronise once in several steps."""
     draw = generator(seed, "entries")
     found: list[Case] = []
     for ranks, every in (
@@ -131,6 +142,7 @@ def entries(seed: int) -> list[Case]:
 
 
 def gathers(seed: int) -> list[Case]:
+    """Draw entries to price, whose ranks gather a message of each rank in every step."""
     draw, found = generator(seed, "gathers"), []
     for ranks in (4, int(draw.integers(5, 9))):
         steps, n, gradient_s = (

@@ -25,8 +25,9 @@ _judges: list[Any] = []
 
 
 def text_of(function: Callable[..., Any]) -> str:
-    """Return the cell in which the function was written, as the text of an entry, without what only
-    shows something (calls at the top level). Lines keep their numbers.
+    """Return the cell in which the function was written, as the text of an entry.
+
+    What only shows something is left out (calls at the top level). Lines keep their numbers.
     """
     code = getattr(function, "__code__", None)
     lines = linecache.getlines(code.co_filename) if code else []
@@ -92,8 +93,8 @@ def try_out(function: Callable[..., Any], runs: int = 1) -> None:
         print(why)
         return
     for number, public_seed in enumerate(public_seeds(runs)):
-        run, said = judge().run(SLOW_LINKS, text, public_seed, target=target(), **LIMITS)
-        for rank, lines in enumerate(said):
+        run, printed = judge().run(SLOW_LINKS, text, public_seed, target=target(), **LIMITS)
+        for rank, lines in enumerate(printed):
             print(
                 *(f"  [rank {rank}] {line}" for line in lines), sep="\n", end="\n" if lines else ""
             )

@@ -20,10 +20,12 @@ if TYPE_CHECKING:
 
 
 def near(got: Any, expected: Any) -> bool:
+    """Return whether numbers differ by no more than rounding."""
     return bool(np.allclose(got, expected, rtol=1e-6, atol=0))
 
 
 def say(name: str, **facts: Any) -> Problem:
+    """Return the details of a FAIL line, whose text names the facts."""
     return {"mistake": MISTAKES[name].format(**facts)}
 
 
@@ -35,14 +37,14 @@ def price_problems(
     A mistake that explains half of the wrong answers or more is named, otherwise `other`.
     """
     names = likely(
-        [(one.right, one.wrong, got) for one, got in zip(asked, answers, strict=False)], same=near
+        [(one.right, one.wrong, got) for one, got in zip(asked, answers, strict=True)], same=near
     )
-    for case, got in zip(asked, answers, strict=False):
+    for case, got in zip(asked, answers, strict=True):
         if near(got, case.right):
             yield None
             continue
         name = next((name for name in names if near(got, case.wrong[name])), other)
-        yield {"expected": f"{case.right:.6g} s ({case.told})", "got": got, **say(name)}
+        yield {"expected": f"{case.right:.6g} s ({case.question})", "got": got, **say(name)}
 
 
 def weights_problem(
@@ -65,13 +67,16 @@ def weights_problem(
 
 
 def batches_problem(gradients: Sequence[int], wanted: int) -> Problem | None:
-    wrong = next((one for one in gradients if one != wanted), None)
+    """Judge whether every rank has taken a gradient of each of its batches."""
+    wrong = next((count for count in gradients if count != wanted), None)
     return None if wrong is None else say("batches", wanted=wanted, got=wrong)
 
 
 def lean_problem(one: Trained) -> Problem | None:
-    """Judge the messages and bytes of a rank, which may be those that one all-reduce of one tensor
-    in each step needs, and some at the beginning.
+    """Judge the messages and bytes of a rank.
+
+    They may be those that one all-reduce of one tensor in each step needs, and some at the
+    beginning.
     """
     if max(one.messages) > one.most_messages:
         return say("four tensors", got=max(one.messages), steps=one.steps)
@@ -85,8 +90,9 @@ def lean_problem(one: Trained) -> Problem | None:
 
 
 def dense_problem(dense: np.ndarray, before: np.ndarray, count: int) -> Problem | None:
-    """Judge what unpack returned for `before`, of which the `count` largest should have been
-    sent.
+    """Judge what unpack returned for `before`.
+
+    The `count` largest of its numbers should have been sent.
     """
     places = np.argsort(-np.abs(before))[:count]
     wanted = np.zeros_like(before)
@@ -126,4 +132,5 @@ def kept_problem(left: np.ndarray, before: np.ndarray, dense: np.ndarray) -> Pro
 
 
 def rung_problem(score_s: float, rung_s: float, baseline_s: float) -> Problem | None:
+    """Judge whether an entry's score reaches a rung."""
     return None if score_s <= rung_s else say("slow", got=score_s, rung=rung_s, baseline=baseline_s)

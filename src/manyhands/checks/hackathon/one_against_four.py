@@ -1,5 +1,6 @@
-"""A single process with the batches of four ranks, as the judge distributes them, which gives the
-weights that a mended training loop must reach.
+"""A single process with the batches of four ranks, as the judge distributes them.
+
+It gives the weights that a mended training loop must reach.
 """
 
 from __future__ import annotations
@@ -44,11 +45,11 @@ def one_process(challenge: Challenge, seed: bytes, mistakes: Collection[str] = (
     for _ in range(challenge.most_batches):
         flat = weights.detach().numpy().tobytes()
         own = [
-            torch.frombuffer(bytearray(one.gradient(one.take(), flat)[1]), dtype=torch.float32)
-            for one in ranks
+            torch.frombuffer(bytearray(rank.gradient(rank.take(), flat)[1]), dtype=torch.float32)
+            for rank in ranks
         ]
         if "add up" in mistakes:
-            own = [one + old for one, old in zip(own, before, strict=False)]
+            own = [one + old for one, old in zip(own, before, strict=True)]
         if "clip first" in mistakes:
             own = [_clipped(one) for one in own]
         mean = total(own) / (1 if "sum" in mistakes else len(ranks))
@@ -64,7 +65,7 @@ def alike(challenge: Challenge, seed: bytes) -> dict[tuple[str, ...], torch.Tens
     """Return {mistakes: the weights that they give}, the fewest mistakes first. () is right."""
     made = sorted(product((False, True), repeat=len(MISTAKES)), key=sum)
     sets = [
-        tuple(name for name, there in zip(MISTAKES, flags, strict=False) if there) for flags in made
+        tuple(name for name, there in zip(MISTAKES, flags, strict=True) if there) for flags in made
     ]
     return {one: one_process(challenge, seed, one) for one in sets}
 

@@ -1,5 +1,6 @@
-"""Steps in which each rank sends a few numbers of its gradient: what the learner's step does on
-ranks, and what it should do.
+"""Steps in which each rank sends a few numbers of its gradient.
+
+The learner's step runs on ranks, and a single process computes what it should do.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class SparseCase(TypedDict):
     count: int
 
 
-def drawn(draw: np.random.Generator, count: int) -> SparseCase:
+def draw_case(draw: np.random.Generator, count: int) -> SparseCase:
     """Draw {weights, gradients of each step and rank, count}.
 
     The ranks agree on some of the largest numbers, and differ in others.
@@ -55,7 +56,7 @@ def drawn(draw: np.random.Generator, count: int) -> SparseCase:
     }
 
 
-def stepped(function: Callable[..., Any], case: SparseCase) -> Kept:
+def train_on_rank(function: Callable[..., Any], case: SparseCase) -> Kept:
     """Return, on a rank, the weights and what is kept after each step.
 
     An exception of the learner's function ends the rank, because the others would otherwise wait
@@ -80,9 +81,12 @@ def stepped(function: Callable[..., Any], case: SparseCase) -> Kept:
     return found
 
 
-def played(case: SparseCase, mistake: str | None = None) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return the weights after each step, and what each rank keeps, computed in a single
-    process.
+def train_alone(
+    case: SparseCase, mistake: str | None = None
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return the weights after each step, and what each rank keeps.
+
+    They are computed in a single process.
     """
     weights, kept, found = case["weights"].astype(float), np.zeros((RANKS, SIZE)), []
     for gradients in case["gradients"]:
@@ -130,7 +134,7 @@ def _rounded(values: np.ndarray, mistake: str | None) -> np.ndarray:
 
 def weights_problem(ranks: Sequence[Kept], case: SparseCase) -> Problem | None:
     """Judge the weights. `ranks`: what each rank has returned (see `stepped`)."""
-    right = played(case)
+    right = train_alone(case)
     for step, (wanted, _) in enumerate(right):
         mine = [np.array(rank[step][0]) for rank in ranks]
         if any(one.shape != wanted.shape or not np.isfinite(one).all() for one in mine):
@@ -142,7 +146,11 @@ def weights_problem(ranks: Sequence[Kept], case: SparseCase) -> Problem | None:
         if np.abs(mine[0] - case["weights"]).max() == 0:
             return _say("sparse not in place")
         name = next(
-            (name for name in LOOKS if np.abs(mine[0] - played(case, name)[step][0]).max() <= ATOL),
+            (
+                name
+                for name in LOOKS
+                if np.abs(mine[0] - train_alone(case, name)[step][0]).max() <= ATOL
+            ),
             "sparse other",
         )
         place = int(np.abs(mine[0] - wanted).argmax())
@@ -155,7 +163,8 @@ def weights_problem(ranks: Sequence[Kept], case: SparseCase) -> Problem | None:
 
 
 def kept_problem(ranks: Sequence[Kept], case: SparseCase) -> Problem | None:
-    for step, (_, kept) in enumerate(played(case)):
+    """Judge what the ranks keep after each step."""
+    for step, (_, kept) in enumerate(train_alone(case)):
         for rank, one in enumerate(ranks):
             if np.shape(one[step][1]) != (SIZE,):
                 return _say("sparse kept")
@@ -165,7 +174,7 @@ def kept_problem(ranks: Sequence[Kept], case: SparseCase) -> Problem | None:
                         (
                             name
                             for name in LOOKS
-                            if _alike(one[step], played(case, name)[step], rank)
+                            if _alike(one[step], train_alone(case, name)[step], rank)
                         ),
                         "sparse kept",
                     )
@@ -174,9 +183,9 @@ def kept_problem(ranks: Sequence[Kept], case: SparseCase) -> Problem | None:
 
 
 def _alike(
-    found: tuple[list[float], list[float]], played_step: tuple[np.ndarray, np.ndarray], rank: int
+    found: tuple[list[float], list[float]], right_step: tuple[np.ndarray, np.ndarray], rank: int
 ) -> bool:
-    weights, kept = played_step
+    weights, kept = right_step
     return (
         max(
             np.abs(np.array(found[0]) - weights).max(),

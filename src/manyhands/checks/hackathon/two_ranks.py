@@ -1,5 +1,6 @@
-"""pack and unpack, each in a separate process, as on two ranks, so that nothing but the message
-goes from one to the other.
+"""pack and unpack, each in a separate process, as on two ranks.
+
+Nothing but the message goes from one to the other.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 
-def packed(pack_of: Callable[..., Any], before: np.ndarray, count: int) -> tuple[Any, ...]:
+def pack_apart(pack_of: Callable[..., Any], before: np.ndarray, count: int) -> tuple[Any, ...]:
     """Return (error, the message's dtype, shape and bytes, what is left)."""
     import torch
 
@@ -35,7 +36,7 @@ def packed(pack_of: Callable[..., Any], before: np.ndarray, count: int) -> tuple
     )
 
 
-def unpacked(
+def unpack_apart(
     unpack: Callable[..., Any], dtype: str, shape: tuple[int, ...], content: bytes, size: int
 ) -> tuple[Any, ...]:
     """Return (error, the type of what unpack returns, its numbers)."""

@@ -29,19 +29,20 @@ __all__ = ["HINTS", "diagnose", "epoch", "finish", "fit", "resume"]
 
 # Horovod's own threads look for messages only now and then, on every rank, which is slow on a busy
 # machine
-PATIENCE_S = 6
-check = partial(RankReport, criteria=CRITERIA, mistakes=MISTAKES, patience_s=PATIENCE_S)
+TIMEOUT_S = 6
+check = partial(RankReport, criteria=CRITERIA, mistakes=MISTAKES, patience_s=TIMEOUT_S)
 
 
 def _world(cluster: Cluster, size: int | None = None) -> None:
-    """Start Horovod on the ranks below `size` (on all, if it is None), unless it runs there
-    already.
+    """Start Horovod on the ranks below `size`, or on all if it is None.
+
+    If it already runs there, nothing happens.
     """
     for step in ("leave", "enter"):
         there = [
             answer["value"]
             for answer in cluster.run(
-                _on_rank, "horovod.ranks", step, size, patience_s=PATIENCE_S, limit_s=LIMIT_S
+                _on_rank, "horovod.ranks", step, size, patience_s=TIMEOUT_S, limit_s=LIMIT_S
             )
         ]
         if step == "leave" and all(there[:size]):
@@ -64,8 +65,9 @@ def _in_both_worlds(report: RankReport, experiment: str, function: str) -> list[
 
 
 def diagnose(cluster: Cluster, function: Callable[..., Any]) -> None:
-    """Check that `function(symptoms)` names the missing edit of real training runs from their
-    numbers.
+    """Check that `function(symptoms)` names the missing edit of real training runs.
+
+    It knows them only by their numbers.
     """
     draw = random.Random(seed())
     missing = list(diagnosis.ANSWERS)
@@ -73,19 +75,21 @@ def diagnose(cluster: Cluster, function: Callable[..., Any]) -> None:
     with check("diagnose", cluster) as report:
         _world(cluster)
         symptoms, *_ = report.on_ranks("horovod.ranks", "symptoms", missing, seed())
-        said = diagnosis.ask(function, symptoms)
+        returned = diagnosis.ask(function, symptoms)
         commonest_first = sorted(
-            zip(missing, symptoms, said, strict=False),
+            zip(missing, symptoms, returned, strict=True),
             key=lambda case: list(diagnosis.ANSWERS).index(case[0]),
         )
         report.judge(
-            "named", (diagnosis.diagnosis_problem(*case) for case in commonest_first), said
+            "named", (diagnosis.diagnosis_problem(*case) for case in commonest_first), returned
         )
 
 
 def resume(cluster: Cluster, function: str) -> None:
-    """Check that `function(model, optimiser, path)` gives all ranks the weights, buffers, momenta,
-    rate and step of a checkpoint that only rank 0 has.
+    """Check that `function(model, optimiser, path)` restores a checkpoint on all ranks.
+
+    All ranks must get its weights, buffers, momenta, rate and step, although only rank 0 has the
+    file.
     """
     with check("resume", cluster) as report:
         _world(cluster)
@@ -94,10 +98,10 @@ def resume(cluster: Cluster, function: str) -> None:
                 report.on_ranks("horovod.ranks", "resumed", function, seed(), remark="behind an if")
             )
         )
-        evidence: dict[str, list[Literal["state", "momenta", "settings", "said"]]] = {
+        evidence: dict[str, list[Literal["state", "momenta", "settings", "returned"]]] = {
             "weights": ["state"],
             "optimiser": ["momenta", "settings"],
-            "step": ["said"],
+            "step": ["returned"],
         }
         for name, keys in evidence.items():
             problems = (diagnosis.RESUMED[name](rank, case) for rank, case in cases)
@@ -110,26 +114,28 @@ def resume(cluster: Cluster, function: str) -> None:
 
 
 def fit(cluster: Cluster, function: str) -> None:
-    """Check that `function(model, x, y, rate, steps)` ends with what a single process computes from
-    the rows of all ranks, in worlds of 4 and 3.
+    """Check that `function(model, x, y, rate, steps)` ends with what a single process computes.
+
+    That process has the rows of all ranks. The worlds have 4 ranks and 3.
     """
     with check("fit", cluster) as report:
         for name, answers in zip(
-            ("four", "three"), _in_both_worlds(report, "fitted", function), strict=False
+            ("four", "three"), _in_both_worlds(report, "fitted", function), strict=True
         ):
             problems = (diagnosis.fit_problem(rank, case) for rank, case in enumerate(answers))
             report.judge(name, problems, [case["got"] for case in answers], atol=diagnosis.ATOL)
 
 
 def epoch(cluster: Cluster, function: str) -> None:
-    """Check `function(n, rows_per_rank, epoch, base_rate)` for rows that appear at most once, the
-    same steps on all ranks, and the rate.
+    """Check `function(n, rows_per_rank, epoch, base_rate)` for its rows, its steps and its rate.
+
+    A row appears at most once, and all ranks take the same steps.
     """
     with check("epoch", cluster) as report:
         cases = [
             diagnosis.joined(case)
             for answers in _in_both_worlds(report, "epochs", function)
-            for case in zip(*answers, strict=False)
+            for case in zip(*answers, strict=True)
         ]
         evidence: dict[str, Callable[[JoinedCase], Any]] = {
             "once": diagnosis.once_values,
@@ -146,8 +152,9 @@ def epoch(cluster: Cluster, function: str) -> None:
 
 
 def finish(cluster: Cluster, function: str) -> None:
-    """Check that `function(model, loss, path)` writes one file, on rank 0, and that the mean loss
-    is in it and on all ranks.
+    """Check that `function(model, loss, path)` writes one file, on rank 0.
+
+    The mean loss must be in it, and on all ranks.
     """
     with check("finish", cluster) as report:
         worlds: list[list[FinishedCase]] = _in_both_worlds(report, "finished", function)
@@ -157,12 +164,15 @@ def finish(cluster: Cluster, function: str) -> None:
         ]
         report.judge("file", map(diagnosis.file_problem, worlds), values, atol=diagnosis.LOSS_ATOL)
         # rank 0 last: its own says least
-        said = [
+        returned = [
             (rank, answers[rank], answers)
             for answers in worlds
             for rank in reversed(range(len(answers)))
         ]
-        values = [[case["said"] for case in answers] for answers in worlds]
+        values = [[case["returned"] for case in answers] for answers in worlds]
         report.judge(
-            "loss", (diagnosis.loss_problem(*one) for one in said), values, atol=diagnosis.LOSS_ATOL
+            "loss",
+            (diagnosis.loss_problem(*one) for one in returned),
+            values,
+            atol=diagnosis.LOSS_ATOL,
         )

@@ -1,4 +1,4 @@
-"""What the ranks answer in the experiments of unit 10's checks (`ranks`), and `verdicts` judges."""
+"""What the ranks answer in the experiments of unit 10's checks (`ranks`), and `diagnosis` judges."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ _Resumed = TypedDict("_Resumed", {"right momenta": list[float], "right settings"
 
 
 class ResumedCase(_Resumed):
-    """A rank after it has resumed. `said` is the step that the learner's function returned."""
+    """A rank after it has resumed. `returned` is the step that the learner's function returned."""
 
     state: list[float]
     right: list[float]
     looks: str | None
     momenta: list[float]
     settings: list[list[float]]  # of each group
-    said: int | str
+    returned: int | str
     step: int
 
 
@@ -49,7 +49,7 @@ class EpochCase(EpochSizes):
 
 
 class JoinedCase(EpochSizes):
-    """The same of all ranks (see `verdicts.joined`)."""
+    """The same of all ranks (see `diagnosis.joined`)."""
 
     orders: list[list[list[list[int]]]]
     rates: list[list[float]]
@@ -66,5 +66,5 @@ class FinishedCase(_Finished):
     wrote: bool
     loss: float | None
     weights: list[float] | None
-    said: float | None
+    returned: float | None
     tensor: bool

@@ -1,8 +1,8 @@
-"""Judge what the ranks have reported in unit 10's checks, with the right answers and the mistake
-that a wrong one looks like.
+"""Judge what the ranks have reported in unit 10's checks.
 
-Every `..._problem` returns None, or the details of a FAIL line: `rank`, `expected`, `got` and the
-likely `mistake`.
+The right answers are computed here, and so is the mistake that a wrong answer looks like. Every
+`..._problem` returns None, or the details of a FAIL line: `rank`, `expected`, `got` and the likely
+`mistake`.
 """
 
 from __future__ import annotations
@@ -49,29 +49,30 @@ def same(a: Any, b: Any, atol: float = ATOL) -> bool:
 
 def ask(function: Callable[..., Any], cases: Sequence[dict[str, float]]) -> list[str]:
     """Return the answer of the learner's function to each case, or raise `Stopped` if it raises."""
-    said = []
+    returned = []
     for case in cases:
         try:
-            said.append(function(copy.deepcopy(case)))
+            returned.append(function(copy.deepcopy(case)))
         except NotImplementedError:
             raise Stopped(MISTAKES["unwritten"].format(name="diagnose")) from None
         except Exception as error:  # noqa: BLE001 - a learner's function may raise anything
             raise Stopped(
                 MISTAKES["raised"].format(error=f"{type(error).__name__}: {error}"[:200], case=case)
             ) from None
-    return [one if isinstance(one, str) else repr(one)[:40] for one in said]
+    return [one if isinstance(one, str) else repr(one)[:40] for one in returned]
 
 
-def diagnosis_problem(missing: str, symptoms: dict[str, float], said: str) -> Problem | None:
-    if said == ANSWERS[missing]:
+def diagnosis_problem(missing: str, symptoms: dict[str, float], returned: str) -> Problem | None:
+    """Judge what the learner says about the symptoms of the edit `missing`."""
+    if returned == ANSWERS[missing]:
         return None
     numbers = ", ".join(f"{key} {value:.3g}" for key, value in symptoms.items())
     text = (
         MISTAKES["diagnosis", missing]
-        if said in EDITS
+        if returned in EDITS
         else MISTAKES["no edit"].format(edits=", ".join(EDITS))
     )
-    return {"expected": ANSWERS[missing], "got": said, "mistake": f"{numbers}.\n{text}"}
+    return {"expected": ANSWERS[missing], "got": returned, "mistake": f"{numbers}.\n{text}"}
 
 
 # ------------------------------------------------------------------ 2: resume
@@ -109,20 +110,20 @@ def _optimiser(rank: int, case: ResumedCase) -> Problem | None:
 
 
 def _step(rank: int, case: ResumedCase) -> Problem | None:
-    whole = isinstance(case["said"], int)
-    if whole and same(case["said"], case["step"]):
+    whole = isinstance(case["returned"], int)
+    if whole and same(case["returned"], case["step"]):
         return None
     if not whole:
         return {
             "rank": rank,
             "expected": case["step"],
-            "got": case["said"],
+            "got": case["returned"],
             "mistake": MISTAKES["resume", "no whole number"],
         }
     return {
         "rank": rank,
         "expected": case["step"],
-        "got": case["said"],
+        "got": case["returned"],
         "mistake": MISTAKES["resume", "step"],
     }
 
@@ -134,6 +135,7 @@ RESUMED = {"weights": _weights, "optimiser": _optimiser, "step": _step}
 
 
 def fit_problem(rank: int, case: FittedCase) -> Problem | None:
+    """Judge what a rank has after the learner's training run."""
     if not case["looks"]:
         return None
     near = case["looks"] == "other" and same(case["got"], case["right"], 3e-4)
@@ -169,10 +171,12 @@ def _taken(ranks: Sequence[Sequence[Sequence[int]]]) -> list[int]:
 
 
 def once_values(case: JoinedCase) -> list[Any]:
-    """Return for each epoch the rows taken and how many of them are different, whether the second
-    epoch has the first one's order, whether the first one's order is repeated, whether the rows are
-    in the order that was asked for, and whether any rank has changed the generator that all else
-    draws from.
+    """Return what the grader compares of the epochs' rows.
+
+    For each epoch, it is the rows taken and how many of them are different, and then whether the
+    second epoch has the first one's order, whether the first one's order is repeated, whether the
+    rows are in the order that was asked for, and whether any rank has changed the generator that
+    all else draws from.
     """
     counts = [[len(_taken(ranks)), len(set(_taken(ranks)))] for ranks in case["orders"]]
     first, second, again = case["orders"]
@@ -190,7 +194,7 @@ def _as_asked(case: JoinedCase) -> bool:
     places = [{row: place for place, row in enumerate(order)} for order in case["right orders"]]
     own = [
         [place.get(row, -1) for row in _taken([steps])]
-        for place, ranks in zip(places, case["orders"], strict=False)
+        for place, ranks in zip(places, case["orders"], strict=True)
         for steps in ranks
     ]
     return all(one == sorted(one) for one in own)
@@ -228,6 +232,7 @@ def _once(case: JoinedCase) -> Problem | None:
 
 
 def steps_values(case: JoinedCase) -> list[list[list[int]]]:
+    """Return the number of rows in each step of each rank, for each epoch."""
     return [[[len(step) for step in steps] for steps in ranks] for ranks in case["orders"]]
 
 
@@ -318,7 +323,7 @@ def loss_problem(rank: int, case: FinishedCase, everyone: Sequence[FinishedCase]
     `everyone` are the cases of all ranks of this world, because a known mistake must explain all
     wrong answers among them.
     """
-    losses, got = case["losses"], case["said"]
+    losses, got = case["losses"], case["returned"]
     mean = sum(losses) / len(losses)
     if same(got, mean, LOSS_ATOL):
         return None
@@ -328,14 +333,14 @@ def loss_problem(rank: int, case: FinishedCase, everyone: Sequence[FinishedCase]
         "sum": [sum(losses)] * len(losses),
     }
     wrong = [
-        (number, one["said"])
+        (number, one["returned"])
         for number, one in enumerate(everyone)
-        if not same(one["said"], mean, LOSS_ATOL)
+        if not same(one["returned"], mean, LOSS_ATOL)
     ]
     known = (
         name
         for name, values in looks.items()
-        if all(same(said, values[number], LOSS_ATOL) for number, said in wrong)
+        if all(same(returned, values[number], LOSS_ATOL) for number, returned in wrong)
     )
     mistake = ("tensor" if case["tensor"] else "no number") if got is None else next(known, "loss")
     return {
@@ -344,6 +349,6 @@ def loss_problem(rank: int, case: FinishedCase, everyone: Sequence[FinishedCase]
         "got": got,
         "mistake": MISTAKES["finish", mistake],
         "picture": by_rank.numbers(
-            "loss", mean, [one["said"] for one in everyone], within=LOSS_ATOL
+            "loss", mean, [one["returned"] for one in everyone], within=LOSS_ATOL
         ),
     }

@@ -31,8 +31,9 @@ ATOL = 1e-9
 
 
 def leave(size: int | None) -> bool:
-    """Return whether Horovod's world has this size already (None means all ranks), and end it if
-    not.
+    """Return whether Horovod's world has this size already, and end it if not.
+
+    The size None means all ranks.
     """
     wanted = size or int(os.environ["WORLD_SIZE"])
     if hvd.is_initialized() and hvd.size() == wanted:
@@ -42,8 +43,9 @@ def leave(size: int | None) -> bool:
 
 
 def enter(size: int | None) -> None:
-    """Start Horovod with only the ranks below `size` (None means all), after all ranks have left
-    the world.
+    """Start Horovod with only the ranks below `size`, after all ranks have left the world.
+
+    The size None means all ranks.
     """
     from manyhands.cluster.horovod import rendezvous
 
@@ -53,10 +55,12 @@ def enter(size: int | None) -> None:
 
 
 def numbers(tensor: torch.Tensor) -> list[float]:
+    """Return a tensor's numbers in one list."""
     return [float(number) for number in tensor.detach().flatten()]
 
 
 def flat(tensors: Iterable[Any]) -> torch.Tensor:
+    """Return tensors, or what can become tensors, as one float64 vector."""
     return torch.cat(
         [torch.as_tensor(tensor, dtype=torch.float64).detach().flatten() for tensor in tensors]
     )
@@ -75,9 +79,10 @@ def problem(seed: int, n: int) -> tuple[nn.Sequential, torch.Tensor, torch.Tenso
 
 
 def symptoms(missing: Sequence[str], seed: int) -> list[dict[str, float]]:
-    """Return the numbers of one training run for each name in `missing`, which are the edits,
-    "rounding" and "nobody" (see verdicts.ANSWERS). A missing edit shows only a little, as in small
-    distances or a single row that is counted twice.
+    """Return the numbers of one training run for each name in `missing`.
+
+    These are the edits, "rounding" and "nobody" (see `diagnosis.ANSWERS`). A missing edit shows
+    only a little, as in small distances or a single row that is counted twice.
     """
     return [_symptoms(one, seed + k) for k, one in enumerate(missing)]
 
@@ -157,7 +162,7 @@ def resumed(name: str, seed: int) -> ResumedCase:
     )
     begin, decay = _state(model), optimiser.param_groups[0]["weight_decay"]
     try:
-        said = function(model, optimiser, path)
+        returned = function(model, optimiser, path)
     finally:
         if os.path.exists(path):
             os.remove(path)
@@ -186,7 +191,7 @@ def resumed(name: str, seed: int) -> ResumedCase:
         "right momenta": numbers(right[1]),
         "settings": found,
         "right settings": settings,
-        "said": int(said) if isinstance(said, Integral) else repr(said)[:40],
+        "returned": int(returned) if isinstance(returned, Integral) else repr(returned)[:40],
         "step": step,
     }
 
@@ -199,7 +204,7 @@ def _with_memory(
 ) -> tuple[nn.Sequential, torch.optim.SGD]:
     torch.manual_seed(seed)
     model = nn.Sequential(nn.Linear(inputs, hidden), nn.BatchNorm1d(hidden)).double()
-    options: dict[str, Any] = dict(zip(SETTINGS, settings, strict=False))
+    options: dict[str, Any] = dict(zip(SETTINGS, settings, strict=True))
     return model, torch.optim.SGD(model.parameters(), **options)
 
 
@@ -209,14 +214,15 @@ def _state(model: nn.Module) -> torch.Tensor:
 
 
 def _momenta(model: nn.Module, optimiser: torch.optim.Optimizer) -> torch.Tensor:
-    """Return the momenta, with zeros where there is none, because they would have the same
-    effect.
+    """Return the momenta, with zeros for those that do not exist.
+
+    Both have the same effect.
     """
     found = [optimiser.state[p].get("momentum_buffer") for p in model.parameters()]
     return flat(
         [
             torch.zeros_like(p) if one is None else one
-            for p, one in zip(model.parameters(), found, strict=False)
+            for p, one in zip(model.parameters(), found, strict=True)
         ]
     )
 
@@ -225,8 +231,9 @@ def _momenta(model: nn.Module, optimiser: torch.optim.Optimizer) -> torch.Tensor
 
 
 def fitted(name: str, seed: int) -> FittedCase | None:
-    """Train on shards of different sizes through the learner's function, and compare with a single
-    process.
+    """Train on shards of different sizes through the learner's function.
+
+    The result is compared with a single process.
     """
     function = learners(name)
     if not hvd.is_initialized():
@@ -278,7 +285,7 @@ def _alone(
     for _ in range(steps):
         gradients = torch.autograd.grad(loss_of(model), list(model.parameters()))
         with torch.no_grad():
-            for parameter, gradient in zip(model.parameters(), gradients, strict=False):
+            for parameter, gradient in zip(model.parameters(), gradients, strict=True):
                 parameter.grad = gradient + keep * (0 if parameter.grad is None else parameter.grad)
                 parameter.sub_(rate * parameter.grad)
     return flat(model.parameters())
@@ -288,8 +295,9 @@ def _alone(
 
 
 def epochs(name: str, seed: int) -> list[EpochCase] | None:
-    """Run two epochs of some sizes through the learner's function, without any communication except
-    the check's own.
+    """Run two epochs of some sizes through the learner's function.
+
+    The only communication is the check's own.
     """
     function = learners(name)
     cases: list[EpochCase] = []
@@ -332,8 +340,9 @@ def epochs(name: str, seed: int) -> list[EpochCase] | None:
 
 
 def finished(name: str, seed: int) -> FinishedCase | None:
-    """Run the end of a training run through the learner's function, and return which ranks wrote
-    what, and what each rank returned.
+    """Run the end of a training run through the learner's function.
+
+    Return which ranks wrote what, and what each rank returned.
     """
     function = learners(name)
     if not hvd.is_initialized():
@@ -345,30 +354,32 @@ def finished(name: str, seed: int) -> FinishedCase | None:
         os.environ["MANYHANDS_NODE_DIR"], f"check-finish-{seed}-{hvd.size()}-{hvd.rank()}.pt"
     )
     right = numbers(flat(model.state_dict().values()))
-    said = function(model, losses[hvd.rank()], path)
+    returned = function(model, losses[hvd.rank()], path)
     found: Any = None
     if os.path.exists(path):
         found = _loaded(path)
         os.remove(path)
-    told = isinstance(found, dict) and {"model", "loss"} <= set(found)
+    complete = isinstance(found, dict) and {"model", "loss"} <= set(found)
     return {
         "losses": losses,
         "wrote": found is not None,
-        "loss": float(found["loss"]) if told else None,
+        "loss": float(found["loss"]) if complete else None,
         "weights": (
             numbers(flat(found["model"].values()))
-            if told and isinstance(found["model"], dict)
+            if complete and isinstance(found["model"], dict)
             else None
         ),
         "right weights": right,
-        "said": float(said) if isinstance(said, Real) else None,
-        "tensor": isinstance(said, torch.Tensor),
+        "returned": float(returned) if isinstance(returned, Real) else None,
+        "tensor": isinstance(returned, torch.Tensor),
     }
 
 
 def _loaded(path: str) -> Any:
-    """Return the content of a file, or the error of torch.load if it finds anything except tensors
-    and plain data there, for example a whole model.
+    """Return the content of a file, or the error of torch.load.
+
+    It is an error if the file has anything except tensors and plain data, for example a whole
+    model.
     """
     try:
         return torch.load(path)

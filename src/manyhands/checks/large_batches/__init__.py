@@ -41,8 +41,9 @@ class _Check(Report):
 
 
 def schedule(function: Callable[..., Any]) -> None:
-    """Check `function(epoch, base_rate, k, rule, warm_up, drops, drop_by)`, the rate of the step
-    that begins at `epoch`.
+    """Check `function(epoch, base_rate, k, rule, warm_up, drops, drop_by)`.
+
+    It must return the rate of the step that begins at `epoch`.
     """
     with _Check("schedule") as report:
         found: dict[str, list[tuple[schedule_diagnosis.Asked, float]]] = {
@@ -82,8 +83,9 @@ def _rate(function: Callable[..., Any], *case: Any) -> Any:
 def _schedules(
     draw: np.random.Generator,
 ) -> Iterator[tuple[schedule_diagnosis.Schedule, dict[str, list[float]]]]:
-    """Six schedules, as arguments of the learner's function without the epoch, and for each
-    criterion the epochs to ask for.
+    """Yield six schedules, and for each criterion the epochs to ask for.
+
+    A schedule is the arguments of the learner's function without the epoch.
     """
     for rule in ("linear", "square root"):
         for warm_up in (0, int(draw.integers(2, 5)), draw.integers(5, 12) / 4):
@@ -109,8 +111,9 @@ def _schedules(
 
 
 def lars(function: Callable[..., Any]) -> None:
-    """Check `function(weights, gradients, memory, rate, momentum, decay, trust)`, with tensors
-    [runs, ...] for each layer, which are changed in place.
+    """Check `function(weights, gradients, memory, rate, momentum, decay, trust)`.
+
+    It has tensors [runs, ...] for each layer, which are changed in place.
     """
     import torch
 
@@ -147,12 +150,13 @@ def lars(function: Callable[..., Any]) -> None:
             weights = [torch.from_numpy(w.copy()) for w in start]
             memory = [torch.zeros_like(w) for w in weights]
             touched = False
-            for these, numbers in zip(gradients, steps, strict=False):
+            for these, numbers in zip(gradients, steps, strict=True):
                 given = [torch.from_numpy(g.copy()) for g in these]
                 # separate lists, so that only the tensors are shared
                 ask(function, list(weights), given, list(memory), *map(float, numbers))
                 touched |= any(
                     not np.array_equal(array(mine), g)
+                    # strict=False, because the learner's code may have changed the list
                     for mine, g in zip(given, these, strict=False)
                 )
             got = diagnosis.flat([array(w) for w in weights])
@@ -161,8 +165,9 @@ def lars(function: Callable[..., Any]) -> None:
 
 
 def noise(function: Callable[..., Any]) -> None:
-    """Check `function(gradients, rows)` -> (|G|^2, trace, their quotient), for gradients [steps,
-    ranks, numbers] of `rows` images each.
+    """Check `function(gradients, rows)` -> (|G|^2, trace, their quotient).
+
+    The gradients [steps, ranks, numbers] are of `rows` images each.
     """
     import torch
 
@@ -192,8 +197,9 @@ def noise(function: Callable[..., Any]) -> None:
 
 
 def growing(sgd_noise: Callable[..., Any], grow: Callable[..., Any]) -> None:
-    """Check `sgd_noise(rate, momentum, images, batch)`, and `grow(phases, batch, largest)` ->
-    [(epochs, rate, batch)].
+    """Check `sgd_noise(rate, momentum, images, batch)`, and `grow`.
+
+    The latter is `grow(phases, batch, largest)` -> [(epochs, rate, batch)].
     """
     with _Check("growing") as report:
         draw = report.rng
@@ -236,21 +242,22 @@ def growing(sgd_noise: Callable[..., Any], grow: Callable[..., Any]) -> None:
         plans = [(case, diagnosis.rows_of(ask_kept(grow, *case), len(case[0]))) for case in asked]
         report.judge(
             "g",
-            (diagnosis.sgd_noise_problem(*one) for one in scales),
+            (diagnosis.sgd_noise_problem(*scale) for scale in scales),
             [got for _, got in scales],
             rtol=1e-6,
         )
         rates = [[] if rows is None else [rows[:, 0], rows[:, 1] / rows[:, 2]] for _, rows in plans]
-        report.judge("noise", (diagnosis.phases_problem(*one) for one in plans), rates, rtol=1e-6)
+        report.judge("noise", (diagnosis.phases_problem(*plan) for plan in plans), rates, rtol=1e-6)
         batches: list[Any] = [[] if rows is None else rows[:, [0, 2]] for _, rows in plans]
         report.judge(
-            "fewest", (diagnosis.fewest_problem(*one) for one in plans), batches, rtol=1e-6
+            "fewest", (diagnosis.fewest_problem(*plan) for plan in plans), batches, rtol=1e-6
         )
 
 
 def _whole_drops(draw: np.random.Generator) -> tuple[list[tuple[float, float]], int, int]:
-    """A plan whose batches are whole numbers that floats make a little smaller, as 0.3 / 0.1 is
-    2.9999999999999996.
+    """Draw a plan whose batches are whole numbers that floats make a little smaller.
+
+    For example, 0.3 / 0.1 is 2.9999999999999996.
     """
     while True:
         batch, last, drops = (
@@ -266,11 +273,11 @@ def _whole_drops(draw: np.random.Generator) -> tuple[list[tuple[float, float]], 
 
 
 def challenge(function: Callable[..., Any]) -> None:
-    """Check `function(task)` -> weights, with 32 times the batch, the same epochs, and a test error
-    that is not much above the error of small batches.
+    """Check `function(task)` -> weights, with 32 times the batch and the same epochs.
 
-    The check trains the small batch first, with the same images, starts and orders. It counts every
-    batch of which a gradient is taken, whichever task it is from.
+    The test error must not be much above the error of small batches. The check trains the small
+    batch first, with the same images, starts and orders. It counts every batch of which a gradient
+    is taken, whichever task it is from.
     """
     with _Check("challenge") as report:
         images = tasks.IMAGES + tasks.BATCH * int(report.rng.integers(-16, 17))
@@ -310,7 +317,7 @@ def _judge_accuracy(
 
     try:
         fit = len(weights) == 4 and all(
-            w.shape == r.shape for w, r in zip(weights, reference, strict=False)
+            w.shape == r.shape for w, r in zip(weights, reference, strict=True)
         )
     except (TypeError, AttributeError):
         fit = False

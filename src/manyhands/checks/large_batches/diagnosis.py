@@ -1,7 +1,7 @@
-"""How the checks of unit 17 judge, with the right answers in numpy and the mistakes that wrong ones
-look like.
+"""How the checks of unit 17 judge, with the right answers in numpy.
 
-Every verdict is None, or the details of a FAIL line: `expected`, `got` and the likely `mistake`.
+The mistakes that wrong answers look like are here, too. Every `..._problem` returns None, or the
+details of a FAIL line: `expected`, `got` and the likely `mistake`.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ T_95 = {4: 2.132, 5: 2.015, 6: 1.943, 7: 1.895, 8: 1.860, 9: 1.833, 10: 1.812, 1
 
 
 def say(mistake: str, expected: Any = None, got: Any = None, **words: Any) -> Problem:
+    """Return the details of a FAIL line, without those that are None."""
     details: dict[str, Any] = {
         "expected": expected,
         "got": got,
@@ -37,6 +38,7 @@ def say(mistake: str, expected: Any = None, got: Any = None, **words: Any) -> Pr
 
 
 def near(got: Any, expected: Any, rtol: float = 1e-9) -> bool:
+    """Return whether numbers have the same shape and differ by little."""
     got, expected = np.asarray(got, float), np.asarray(expected, float)
     return got.shape == expected.shape and bool(
         np.all(np.abs(got - expected) <= rtol * (1e-3 + np.abs(expected)))
@@ -147,8 +149,9 @@ SEEN = {
 
 
 def _mistakes(name: str) -> list[tuple[str, ...]]:
-    """Return tuples of mistakes that a criterion may see, each from a different group, the shortest
-    tuples first.
+    """Return tuples of mistakes that a criterion may see, the shortest tuples first.
+
+    The mistakes of a tuple are each from a different group.
     """
     groups = [(None, *GROUPS[group]) for group in SEEN[name]]
     found = [tuple(filter(None, one)) for one in product(*groups)]
@@ -171,6 +174,7 @@ def lars_after(
 
 
 def flat(arrays: Sequence[np.ndarray]) -> np.ndarray:
+    """Return the arrays as one vector."""
     return np.concatenate([np.ravel(array) for array in arrays])
 
 
@@ -236,8 +240,9 @@ def _lars_words(name: str, looks: Sequence[str], layer: int, run: int) -> str:
 def noise_scale(
     small: np.ndarray, large: np.ndarray, b_small: int, b_large: int
 ) -> tuple[float, float, float]:
-    """Return (|G|^2, the trace of the covariance, their quotient), as in McCandlish et al. 2018,
-    appendix A.1.
+    """Return (|G|^2, the trace of the covariance, their quotient).
+
+    They are computed as in McCandlish et al. 2018, appendix A.1.
     """
     of_small, of_large = (float((np.asarray(g) ** 2).sum(1).mean()) for g in (small, large))
     squared, trace = (
@@ -298,6 +303,7 @@ def noise_problem(
 
 
 def three(answer: Any) -> list[float]:
+    """Return the learner's three numbers, or three NaN if there are not three."""
     try:
         values = [number(value) for value in answer]
     except TypeError:
@@ -309,10 +315,12 @@ def three(answer: Any) -> list[float]:
 
 
 def sgd_noise(rate: float, momentum: float, images: int, batch: int) -> float:
+    """Return the scale of the noise of SGD (Smith and Le 2018), with momentum."""
     return rate / (1 - momentum) * (images / batch - 1)
 
 
 def sgd_noise_problem(case: tuple[float, float, int, int], got: float) -> Problem | None:
+    """Judge one scale of the noise."""
     rate, momentum, images, batch = case
     right = sgd_noise(*case)
     if near(got, right, 1e-6):
@@ -328,6 +336,7 @@ def sgd_noise_problem(case: tuple[float, float, int, int], got: float) -> Proble
 
 
 def grow(phases: Phases, batch: int, largest: int) -> list[tuple[float, float, int]]:
+    """Return [(epochs, rate, batch)], where the batch grows instead of a rate that drops."""
     found = []
     for epochs, rate in phases:
         # rounded down, because with a larger batch the rate would be above the first
@@ -358,7 +367,7 @@ def phases_problem(case: Plan, rows: np.ndarray | None) -> Problem | None:
     phases, batch, largest = case
     if rows is None or not _has_phases(phases, rows):
         return say("no phases", count=len(phases))
-    for i, ((_, rate), (_, mine, size)) in enumerate(zip(phases, rows, strict=False)):
+    for i, ((_, rate), (_, mine, size)) in enumerate(zip(phases, rows, strict=True)):
         if not near(mine / size, rate / batch, 1e-6):
             drop = phases[0][1] / rate
             name = (
@@ -393,6 +402,7 @@ def phases_problem(case: Plan, rows: np.ndarray | None) -> Problem | None:
 
 
 def fewest_problem(case: Plan, rows: np.ndarray | None) -> Problem | None:
+    """Judge whether a plan takes as few steps as possible."""
     phases, batch, largest = case
     if rows is None or not _has_phases(phases, rows):
         return say("no phases", count=len(phases))
@@ -407,7 +417,7 @@ def fewest_problem(case: Plan, rows: np.ndarray | None) -> Problem | None:
     less = next(
         (
             (size, whole)
-            for (*_, whole), (*_, size) in zip(grow(*case), rows, strict=False)
+            for (*_, whole), (*_, size) in zip(grow(*case), rows, strict=True)
             if size != whole
         ),
         None,
@@ -415,7 +425,7 @@ def fewest_problem(case: Plan, rows: np.ndarray | None) -> Problem | None:
     quotients = [batch * phases[0][1] / rate for _, rate in phases]
     if less and all(
         whole == size or (size == whole - 1 and near(quotient, whole))
-        for quotient, (*_, whole), (*_, size) in zip(quotients, grow(*case), rows, strict=False)
+        for quotient, (*_, whole), (*_, size) in zip(quotients, grow(*case), rows, strict=True)
     ):
         return say("cut too far", less[1], less[0])
     return say(
@@ -436,8 +446,9 @@ def fewest_problem(case: Plan, rows: np.ndarray | None) -> Problem | None:
 
 
 def bound(differences: Any) -> float:
-    """Return the upper end of the one-sided 95 % interval for the mean of the differences of n
-    runs.
+    """Return the upper end of the one-sided 95 % interval for the differences of n runs.
+
+    The interval is for their mean.
     """
     d = np.asarray(differences, float)
     return float(d.mean() + T_95[len(d) - 1] * d.std(ddof=1) / len(d) ** 0.5)

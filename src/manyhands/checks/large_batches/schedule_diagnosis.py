@@ -1,4 +1,4 @@
-"""How the check of unit 17's schedule judges: see verdicts."""
+"""How the check of unit 17's schedule judges (see `diagnosis`)."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ def rate_at(
     drops: Sequence[float],
     drop_by: float,
 ) -> float:
+    """Return the rate of the step that begins at `epoch`."""
     full = base_rate * (k if rule == "linear" else k**0.5)
     if epoch < warm_up:
         return base_rate + (full - base_rate) * epoch / warm_up
@@ -38,7 +39,7 @@ def arguments(case: Sequence[Any]) -> str:
     """Return the arguments of a call of `rate_at`, with their names."""
     return ", ".join(
         f"{name}={_plain(one)}"
-        for name, one in zip(signature(rate_at).parameters, case, strict=False)
+        for name, one in zip(signature(rate_at).parameters, case, strict=True)
     )
 
 
@@ -64,6 +65,7 @@ def _rate_problem(case: Asked, got: float, name: str | None, **words: Any) -> Pr
 
 
 def scaling_problem(case: Asked, got: float) -> Problem | None:
+    """Judge a rate after the warm-up and before any drop."""
     epoch, base_rate, k, rule, warm_up, *_ = case
     right = rate_at(*case)
     if near(got, right):
@@ -79,6 +81,7 @@ def scaling_problem(case: Asked, got: float) -> Problem | None:
 
 
 def warm_up_problem(case: Asked, got: float) -> Problem | None:
+    """Judge a rate during the warm-up."""
     epoch, base_rate, _, _, warm_up, *_ = case
     full = rate_at(warm_up, *case[1:])
     if near(got, rate_at(*case)):
@@ -96,6 +99,7 @@ def warm_up_problem(case: Asked, got: float) -> Problem | None:
 
 
 def drops_problem(case: Asked, got: float) -> Problem | None:
+    """Judge a rate after one drop or several."""
     epoch, *_, drops, by = case
     full = rate_at(*case[:5], [], by)
     if near(got, rate_at(*case)):

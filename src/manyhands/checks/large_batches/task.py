@@ -1,11 +1,11 @@
-"""The task of unit 17, which is distorted digits with some wrong labels, and several runs of one
-small network, trained side by side in this process.
+"""The task of unit 17, which is distorted digits with some wrong labels.
 
-A step depends on the rows of its batch, and not on which rank computes their gradients (unit 01),
-so one process is enough to study large batches. The runs differ in their start and in the order of
-the images. They are stored side by side, so that every tensor has a leading dimension `runs`, and
-no run sees another one. Everything is float64, and drawn with numpy from a seed. torch is imported
-when it is needed.
+Several runs of one small network are trained side by side in this process. A step depends on the
+rows of its batch, and not on which rank computes their gradients (unit 01), so one process is
+enough to study large batches. The runs differ in their start and in the order of the images. They
+are stored side by side, so that every tensor has a leading dimension `runs`, and no run sees
+another one. Everything is float64, and drawn with numpy from a seed. torch is imported when it is
+needed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ PASSED: list[
 ] = []  # the size of every batch of which any task took a gradient, which the checks count
 
 
-class BudgetSpent(RuntimeError):
+class BudgetSpent(RuntimeError):  # noqa: N818 - learners see this name
     """Raised when a task is asked for one more batch than its epochs have."""
 
 
@@ -52,11 +52,11 @@ def plain_digits() -> Digits:
 
 
 def distorted_digits(seed: int, images: int = IMAGES, copies: int = COPIES) -> Digits:
-    """Return `images` distorted copies of training digits, drawn with replacement, and `copies` of
-    each test digit, as `seed` determines.
+    """Return distorted digits, as `seed` determines.
 
-    A part WRONG of the training labels is drawn anew, from all ten classes, while the test labels
-    are right.
+    There are `images` distorted copies of training digits, drawn with replacement, and `copies` of
+    each test digit. A part WRONG of the training labels is drawn anew, from all ten classes, while
+    the test labels are right.
     """
     from manyhands.data import digits
 
@@ -87,8 +87,9 @@ def distort(
     shift: float = SHIFT,
     noise: float = NOISE,
 ) -> np.ndarray:
-    """Return images [n, 64], turned by up to `turn` degrees and shifted by up to `shift` pixels in
-    both directions (bilinear), with Gaussian noise.
+    """Return images [n, 64], turned and shifted (bilinear), with Gaussian noise.
+
+    They are turned by up to `turn` degrees and shifted by up to `shift` pixels in both directions.
     """
     n = len(x)
     angle, (down, right) = (
@@ -133,8 +134,9 @@ class Task:
         self._drawn = 0
 
     def start(self) -> list[torch.Tensor]:
-        """Return the weights of all runs, [runs, 64, 32], [runs, 1, 32], [runs, 32, 10] and [runs,
-        1, 10].
+        """Return the weights of all runs.
+
+        They are [runs, 64, 32], [runs, 1, 32], [runs, 32, 10] and [runs, 1, 10].
         """
         import torch
 
@@ -152,8 +154,9 @@ class Task:
     def gradient(
         self, weights: Sequence[torch.Tensor], batch: int | None = None
     ) -> list[torch.Tensor]:
-        """Return for each run the gradient of the mean loss (cross entropy) of its next batch, in
-        the shapes of `weights`.
+        """Return the gradient of the mean loss (cross entropy) of each run's next batch.
+
+        It has the shapes of `weights`.
         """
         rows = self._next(self.batch if batch is None else int(batch))
         x, labels = self.data.x[rows], self.data.y[rows]
@@ -202,8 +205,9 @@ class Task:
         return torch.from_numpy(np.ascontiguousarray(rows))
 
     def error(self, weights: Sequence[torch.Tensor], train: bool = False) -> np.ndarray:
-        """Return the error of each run in per cent, on the test images (or on the training images),
-        as a numpy array [runs].
+        """Return the error of each run in per cent, as a numpy array [runs].
+
+        It is measured on the test images (or on the training images).
         """
         x, y = (self.data.x, self.data.y) if train else (self.data.x_test, self.data.y_test)
         return (
@@ -216,8 +220,9 @@ class Task:
 
 
 def network(weights: Sequence[torch.Tensor], x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the outputs of the hidden units, [runs, rows, 32], and the scores, [runs, rows, 10],
-    for x [runs, rows, 64].
+    """Return the outputs of the hidden units and the scores, for x [runs, rows, 64].
+
+    The former are [runs, rows, 32] and the latter [runs, rows, 10].
     """
     import torch
 
@@ -233,13 +238,12 @@ def train(
     step: Step | None = None,
     watch: Callable[[float, list[torch.Tensor]], object] | None = None,
 ) -> list[torch.Tensor]:
-    """Train all runs of `task`, with momentum, until its epochs are used up, and return the weights
-    at the end.
+    """Train all runs of `task`, with momentum, and return the weights at the end.
 
-    `rate_at(epoch)` and `batch_at(epoch)` (by default the task's batch) are called before each
-    step, where `epoch` counts what was seen, so 0.5 is the middle of the first one. `step(weights,
-    gradients, memory, rate)` changes weights and memory in place. `watch(epoch, weights)` is called
-    before each step and at the end.
+    The training ends when the task's epochs are used up. `rate_at(epoch)` and `batch_at(epoch)` (by
+    default the task's batch) are called before each step, where `epoch` counts what was seen, so
+    0.5 is the middle of the first one. `step(weights, gradients, memory, rate)` changes weights and
+    memory in place. `watch(epoch, weights)` is called before each step and at the end.
     """
     weights, step = task.start(), step or momentum_step
     memory = [weight * 0 for weight in weights]
@@ -254,8 +258,9 @@ def train(
 
 
 def small_rate(epoch: float) -> float:
-    """Return the rate of the small batch, which is RATE, and DROP_BY times smaller from each of the
-    epochs DROPS on.
+    """Return the rate of the small batch.
+
+    This is RATE, and DROP_BY times smaller from each of the epochs DROPS on.
     """
     return RATE / DROP_BY ** sum(epoch >= drop for drop in DROPS)
 

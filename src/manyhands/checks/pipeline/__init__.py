@@ -1,13 +1,15 @@
-"""Checks of unit 14, pipelines, with orders, times, cuts and plans in the notebook's kernel, and
-`run_stage` and `update` on the ranks.
+"""Checks of unit 14, pipelines.
 
-Pipelines, networks and jobs are drawn from the seed. Orders and plans are judged by simulation, so
-no answer depends on how long anything takes here.
+Orders, times, cuts and plans are asked for in the notebook's kernel, and `run_stage` and `update`
+on the ranks. Pipelines, networks and jobs are drawn from the seed. Orders and plans are judged by
+simulation, so no answer depends on how long anything takes here.
 """
+
+from __future__ import annotations
 
 import copy
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from manyhands.checks import Report, seed
 from manyhands.checks.by_hand import closed
@@ -17,14 +19,20 @@ from manyhands.checks.pipeline import cases, diagnosis, plan_cases, plan_diagnos
 from manyhands.checks.pipeline.in_time import answer_in
 from manyhands.checks.pipeline.messages import CRITERIA, HINTS, MISTAKES
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from manyhands.checks.pipeline.answers import RunCase, UpdateCase
+    from manyhands.cluster import Cluster
+
 __all__ = ["HINTS", "bubble", "cut", "finish", "orders", "plan", "run", "update"]
 
 check = partial(Report, criteria=CRITERIA)
-PATIENCE_S = 3
-ENDLESS_S = 3  # for an answer that takes milliseconds
+TIMEOUT_S = 3
+ANSWER_LIMIT_S = 3  # for an answer that takes milliseconds
 
 
-def bubble(function):
+def bubble(function: Callable[..., Any]) -> None:
     """Check `function(stages, micro_batches, chunks)`, which returns the idle part of a step."""
     from manyhands.simulate import pipeline
 
@@ -44,7 +52,7 @@ def bubble(function):
             )
 
 
-def orders(gpipe_order, one_f_one_b_order):
+def orders(gpipe_order: Callable[..., Any], one_f_one_b_order: Callable[..., Any]) -> None:
     """Check `gpipe_order(rank, stages, micro_batches)` and the same for 1F1B, by simulation."""
     from manyhands.simulate import pipeline
 
@@ -59,11 +67,11 @@ def orders(gpipe_order, one_f_one_b_order):
                     ]
                 problems = [
                     diagnosis.order_problem(names[0], *one)
-                    for one in zip(asked, found, strict=False)
+                    for one in zip(asked, found, strict=True)
                 ]
                 values = [
                     -1.0 if problem else diagnosis.step_s(answer)[0]
-                    for problem, answer in zip(problems, found, strict=False)
+                    for problem, answer in zip(problems, found, strict=True)
                 ]
                 report.judge(names[0], problems, values, rtol=1e-9)
                 if "memory" in names:
@@ -75,14 +83,15 @@ def orders(gpipe_order, one_f_one_b_order):
                                 diagnosis.alive_evidence(case, order, rank)
                                 for rank, order in enumerate(answer)
                             ]
-                            for case, answer in zip(asked, found, strict=False)
+                            for case, answer in zip(asked, found, strict=True)
                         ],
                     )
 
 
-def finish(function):
-    """Check `function(orders, forward_s, backward_s, message_s)` -> times, and that it refuses
-    orders that can never be completed.
+def finish(function: Callable[..., Any]) -> None:
+    """Check `function(orders, forward_s, backward_s, message_s)` -> times.
+
+    It must refuse orders that can never be completed.
     """
     from manyhands.simulate import pipeline
 
@@ -91,41 +100,43 @@ def finish(function):
             asked = cases.timings(seed(), name == "messages")
             with closed(pipeline.play):
                 answers = [_times(function, case) for case in asked]
-            values = [
+            values: list[Any] = [
                 diagnosis.times_of(answer, case[0])
-                for case, answer in zip(asked, answers, strict=False)
+                for case, answer in zip(asked, answers, strict=True)
             ]
             report.judge(name, map(diagnosis.finish_problem, asked, answers), values, rtol=1e-6)
         deadlocks = cases.deadlocks(seed())
         with closed(pipeline.play):
-            told = _told_of(function, [orders for orders, _ in deadlocks])
+            replies = _ask_each(function, [orders for orders, _ in deadlocks])
         problems = (
-            diagnosis.stuck_problem(possible, error, ENDLESS_S)
-            for (_, possible), (_, error) in zip(deadlocks, told, strict=False)
+            diagnosis.stuck_problem(possible, error, ANSWER_LIMIT_S)
+            for (_, possible), (_, error) in zip(deadlocks, replies, strict=True)
         )
         values = [
             diagnosis.stuck_evidence(orders, *one)
-            for (orders, _), one in zip(deadlocks, told, strict=False)
+            for (orders, _), one in zip(deadlocks, replies, strict=True)
         ]
         report.judge("stuck", problems, values)
 
 
-def _times(function, case):
+def _times(function: Callable[..., Any], case: tuple[Any, ...]) -> Any:
     """Return the learner's times. message_s is left out if it is 0, since it has a default."""
     return ask_kept(function, *(case if case[-1] else case[:-1]))
 
 
-def _told_of(function, many):
+def _ask_each(
+    function: Callable[..., Any], many: Iterable[list[list[Any]]]
+) -> list[tuple[Any, BaseException | None]]:
     """Return (answer, error) of the function for each of these orders.
 
     A function that did not end once is not called again.
     """
-    told: list[Any] = []
+    replies: list[tuple[Any, BaseException | None]] = []
     for orders in many:
-        endless = [one for one in told if isinstance(one[1], TimeoutError)]
-        told += endless[:1] or [
+        endless = [one for one in replies if isinstance(one[1], TimeoutError)]
+        replies += endless[:1] or [
             answer_in(
-                ENDLESS_S,
+                ANSWER_LIMIT_S,
                 function,
                 copy.deepcopy(orders),
                 [1.0] * len(orders),
@@ -133,12 +144,13 @@ def _told_of(function, many):
                 0.0,
             )
         ]
-    return told
+    return replies
 
 
-def cut(function):
-    """Check that `function(costs, stages)` -> slices holds each layer once, and that its largest
-    stage is the smallest possible.
+def cut(function: Callable[..., Any]) -> None:
+    """Check that `function(costs, stages)` -> slices holds each layer once.
+
+    Its largest stage must be the smallest possible.
     """
     from manyhands.simulate import pipeline
 
@@ -150,33 +162,34 @@ def cut(function):
                 for case in asked
             ]
             few = asked[-1][0][:2]
-            refused = isinstance(answer_in(ENDLESS_S, function, list(few), 3)[1], ValueError)
+            refused = isinstance(answer_in(ANSWER_LIMIT_S, function, list(few), 3)[1], ValueError)
         problems = [diagnosis.blocks_problem(*one) for one in found]
-        problems.append(
-            None if refused else diagnosis.problem("accepted", layers=len(few), stages=3)
-        )
+        accepted = None if refused else diagnosis.problem("accepted", layers=len(few), stages=3)
         values = [
             (
                 [start + (stop - start) * sum(case[0][start:stop]) for start, stop in blocks or ()]
                 if problem
                 else sum(case[0])
             )
-            for problem, (case, blocks) in zip(problems, found, strict=False)
+            for problem, (case, blocks) in zip(problems, found, strict=True)
         ]
-        report.judge("blocks", problems, [*values, refused])
+        report.judge("blocks", [*problems, accepted], [*values, refused])
         worst = [
             -1 if problem else diagnosis.dearest_of(case[0], blocks)
-            for problem, (case, blocks) in zip(problems, found, strict=False)
+            for problem, (case, blocks) in zip(problems, found, strict=True)
         ]
         report.judge("dearest", (diagnosis.dearest_problem(*one) for one in found), worst)
 
 
-def run(cluster, name):
-    """Compare the ranks' `name(order, stage, inputs, targets, shapes, group)` with a single process
-    that has the whole network.
+def run(cluster: Cluster, name: str) -> None:
+    """Compare the ranks' `name(order, stage, inputs, targets, shapes, group)` with one process.
+
+    That process has the whole network.
     """
-    with RankReport("run", cluster, CRITERIA, MISTAKES, PATIENCE_S) as report:
-        answers = report.on_ranks("pipeline.ranks", "run", name, seed(), remark="hangs")
+    with RankReport("run", cluster, CRITERIA, MISTAKES, TIMEOUT_S) as report:
+        answers: list[list[RunCase]] = report.on_ranks(
+            "pipeline.ranks", "run", name, seed(), remark="hangs"
+        )
         found = [case for answer in answers for case in answer]
         report.judge(
             "loss", map(diagnosis.loss_problem, found), [case["loss"] for case in found], rtol=1e-7
@@ -186,7 +199,7 @@ def run(cluster, name):
             "gradients",
             problems,
             [
-                [one["sample"] for case in found for one in case["gradients"]],
+                [gradient["sample"] for case in found for gradient in case["gradients"]],
                 [len(case["changed"]) for case in found],
             ],
             rtol=1e-7,
@@ -203,39 +216,38 @@ def run(cluster, name):
         )
 
 
-def plan(function):
-    """Check that `function(job)` -> (stages, micro-batches, schedule) fits, and that no other plan
-    that fits is cheaper.
+def plan(function: Callable[..., Any]) -> None:
+    """Check that `function(job)` -> (stages, micro-batches, schedule) fits.
+
+    No other plan that fits may be cheaper.
     """
     with check("plan") as report:
         jobs = plan_cases.jobs(seed())
-        answers = [plan_diagnosis.asked(function, copy.deepcopy(job)) for job, _ in jobs]
+        answers = [plan_diagnosis.ask_plan(function, copy.deepcopy(job)) for job, _ in jobs]
         found = plan_diagnosis.problems(jobs, answers)
         values = [
             plan_diagnosis.evidence(job, others, answer)
-            for (job, others), answer in zip(jobs, answers, strict=False)
+            for (job, others), answer in zip(jobs, answers, strict=True)
         ]
         for name in report.asked:
             report.judge(
                 name,
                 (problems[name] for problems in found),
-                [one[name] for one in values],
+                [value[name] for value in values],
                 rtol=1e-6,
             )
 
 
-def update(cluster, name):
-    """Check that the ranks' `name(stage, optimiser, max_norm, shared, ends, group)` clips and steps
-    as a single process does, and returns the norm.
+def update(cluster: Cluster, name: str) -> None:
+    """Check the ranks' `name(stage, optimiser, max_norm, shared, ends, group)`.
+
+    It must clip and step as a single process does, and return the norm.
     """
-    with RankReport("update", cluster, CRITERIA, MISTAKES, PATIENCE_S) as report:
-        found = [
-            case
-            for answer in report.on_ranks(
-                "pipeline.update_ranks", "update", name, seed(), remark="update hangs"
-            )
-            for case in answer
-        ]
+    with RankReport("update", cluster, CRITERIA, MISTAKES, TIMEOUT_S) as report:
+        answers: list[list[UpdateCase]] = report.on_ranks(
+            "pipeline.update_ranks", "update", name, seed(), remark="update hangs"
+        )
+        found = [case for answer in answers for case in answer]
         update_diagnosis.mark_small_groups(found)
         clear_first = sorted(found, key=update_diagnosis.ambiguous)
         report.judge(

@@ -1,5 +1,6 @@
-"""What unit 14's checks ask for, drawn from a seed, such as pipelines, orders, and networks to
-cut.
+"""What unit 14's checks ask for, drawn from a seed.
+
+These are pipelines, orders, networks to cut and more.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ if TYPE_CHECKING:
 
 
 def pipelines(seed: int) -> list[tuple[int, int]]:
-    """Return [(stages, micro-batches)] for exercise 2, with more, as many and fewer micro-batches
-    than stages, one stage, and one micro-batch. Fewer means fewer than a warm-up of stages - 1,
-    since otherwise an answer that forgets this case would be right. More means numbers with two
-    digits.
+    """Return [(stages, micro-batches)] for exercise 2.
+
+    There are more, as many and fewer micro-batches than stages, one stage, and one micro-batch.
+    Fewer means fewer than a warm-up of stages - 1, since otherwise an answer that forgets this case
+    would be right. More means numbers with two digits.
     """
     draw = random.Random(f"orders {seed}")
     stages = draw.randint(3, 6)
@@ -31,8 +33,9 @@ def pipelines(seed: int) -> list[tuple[int, int]]:
 
 
 def bubbles(seed: int) -> list[tuple[int, int, int]]:
-    """Return [(stages, micro-batches, chunks)] with one chunk (even with fewer micro-batches than
-    stages, or one stage) and with more chunks.
+    """Return [(stages, micro-batches, chunks)] with one chunk and with more chunks.
+
+    With one chunk, there are also fewer micro-batches than stages, and one stage.
     """
     draw = random.Random(f"bubble {seed}")
     found = [
@@ -101,9 +104,10 @@ def deadlocks(seed: int) -> list[tuple[list[list[Any]], bool]]:
 def odd(
     draw: random.Random, stages: int, micro_batches: int, in_turn: bool = False
 ) -> list[list[Any]]:
-    """Return odd orders that can be completed, in which again and again some rank does some event
-    that is possible. With `in_turn`, all ranks take the micro-batches in the same order, so that
-    messages need no tags.
+    """Return odd orders that can be completed.
+
+    Again and again, some rank does some event that is possible. With `in_turn`, all ranks take the
+    micro-batches in the same order, so that messages need no tags.
     """
     # micro-batches whose activation or gradient has arrived
     ready: list[dict[str, list[int]]] = [{"F": [], "B": []} for _ in range(stages)]
@@ -122,8 +126,9 @@ def odd(
 
 
 def plain(name: str, stages: int, micro_batches: int) -> list[list[Any]]:
-    """Return the orders of GPipe or 1F1B as the lab writes them, as [[("F", 0), ...] for each
-    rank].
+    """Return the orders of GPipe or 1F1B as the lab writes them.
+
+    They are [[("F", 0), ...] for each rank].
     """
     from manyhands.simulate import pipeline
 
@@ -131,7 +136,7 @@ def plain(name: str, stages: int, micro_batches: int) -> list[list[Any]]:
     return [[(kind, m) for kind, m, _ in order] for order in orders]
 
 
-def played(
+def play_orders(
     orders: Sequence[Sequence[Any]],
     forward_s: Sequence[float],
     backward_s: Sequence[float],
@@ -190,14 +195,17 @@ def ways(costs: list[int], stages: int) -> list[list[slice]]:
 
 
 def dearest(costs: list[int], blocks: Sequence[slice]) -> int:
+    """Return the cost of the most expensive block."""
     return max(sum(costs[block]) for block in blocks)
 
 
 def squares(costs: list[int], blocks: Sequence[slice]) -> int:
+    """Return the sum of the squares of the blocks' costs."""
     return sum(sum(costs[block]) ** 2 for block in blocks)
 
 
 def spread(costs: list[int], blocks: Sequence[slice]) -> int:
+    """Return the difference between the most and the least expensive block."""
     sums = [sum(costs[block]) for block in blocks]
     return max(sums) - min(sums)
 

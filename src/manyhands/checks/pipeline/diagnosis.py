@@ -4,21 +4,38 @@ Every `..._problem` returns None or the details of a FAIL line, which are `rank`
 and the likely `mistake`.
 """
 
+from __future__ import annotations
+
 import math
 import operator
+from typing import TYPE_CHECKING, Any
 
 from manyhands.checks.in_kernel import number
 from manyhands.checks.pipeline import cases
 from manyhands.checks.pipeline.messages import MISTAKES
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from manyhands.checks.pipeline.answers import RunCase
+    from manyhands.checks.report import Problem, Rank
+
+    Order = list[tuple[str, int]]  # [(kind, micro-batch)] of one rank
+    Block = tuple[int, int]  # (start, stop) of a stage's layers
+    # (orders, forward_s, backward_s, message_s)
+    Timing = tuple[list[list[Any]], list[float], list[float], float]
+
 FORWARD_S, BACKWARD_S = 1.0, 2.25  # what orders are judged with, although any values would do
 
 
-def close(a, b, tolerance=1e-9):
+def close(a: float, b: float, tolerance: float = 1e-9) -> bool:
+    """Return whether two numbers differ by no more than `tolerance` * (1 + |b|)."""
     return abs(a - b) <= tolerance * (1 + abs(b))
 
 
-def problem(key, expected=None, got=None, rank=None, **words):
+def problem(
+    key: str, expected: Any = None, got: Any = None, rank: Rank = None, **words: Any
+) -> Problem:
     """Return the details of a FAIL line, whose text may name `got` and `rank`, too."""
     return {
         "rank": rank,
@@ -31,7 +48,8 @@ def problem(key, expected=None, got=None, rank=None, **words):
 # --- 1: bubble ------------------------------------------------------------------------------------
 
 
-def bubble_problem(case, got):
+def bubble_problem(case: tuple[int, int, int], got: float) -> Problem | None:
+    """Judge the idle part of a step of (stages, micro-batches, chunks)."""
     stages, count, chunks = case
     right = (stages - 1) / (chunks * count + stages - 1)
     if close(got, right):
@@ -53,9 +71,10 @@ def bubble_problem(case, got):
 # --- 2: orders ------------------------------------------------------------------------------------
 
 
-def pairs(answer):
-    """Return the learner's answer as a list of (kind, micro-batch), or None if it is not such a
-    list. The text "F0" has two characters, but it is not a pair.
+def pairs(answer: Any) -> Order | None:
+    """Return the learner's answer as a list of (kind, micro-batch), or None if it is no such list.
+
+    The text "F0" has two characters, but it is not a pair.
     """
     try:
         events = list(answer)
@@ -68,9 +87,10 @@ def pairs(answer):
         return None
 
 
-def broken_order(order, rank, stages, count):
-    """Return what is wrong with one rank's order in itself, such as something missing, twice, or
-    backward before forward.
+def broken_order(order: Order | None, rank: int, stages: int, count: int) -> Problem | None:
+    """Return what is wrong with one rank's order in itself.
+
+    Something is missing, twice, or backward before forward.
     """
     at = {"rank": rank, "stages": stages, "micro_batches": count}  # the words that say where it is
     if order is None:
@@ -91,13 +111,17 @@ def broken_order(order, rank, stages, count):
     return None
 
 
-def order_problem(name, case, orders):
-    """Return the problem of the orders of all ranks, which may be broken, of a different schedule,
-    stuck, or slow.
+def order_problem(
+    name: str, case: tuple[int, int], orders: Sequence[Order | None]
+) -> Problem | None:
+    """Return the problem of the orders of all ranks.
+
+    They may be broken, of a different schedule, stuck, or slow.
     """
     stages, count = case
     for rank, order in enumerate(orders):
-        if found := broken_order(order, rank, stages, count):
+        found = broken_order(order, rank, stages, count)
+        if order is None or found:
             return found
         if name == "gpipe" and [kind for kind, _ in order] != ["F"] * count + ["B"] * count:
             return problem(
@@ -114,19 +138,17 @@ def order_problem(name, case, orders):
     )
 
 
-def step_s(orders):
+def step_s(orders: Sequence[Any]) -> tuple[float, str | None]:
     """Return (seconds of the step, None), or (-1, why it cannot be completed)."""
     try:
-        spans = cases.played(orders, [FORWARD_S] * len(orders), [BACKWARD_S] * len(orders))
+        spans = cases.play_orders(orders, [FORWARD_S] * len(orders), [BACKWARD_S] * len(orders))
         return max(span.stop_s for row in spans for span in row), None
     except (ValueError, TypeError) as error:
         return -1.0, str(error).splitlines()[0]
 
 
-def most_alive(order):
-    """Return the most micro-batches that a rank holds at the same time, or -1 if the order is
-    None.
-    """
+def most_alive(order: Order | None) -> int:
+    """Return the most micro-batches that a rank holds at the same time, or -1 without an order."""
     if order is None:
         return -1
     now = most = 0
@@ -136,15 +158,17 @@ def most_alive(order):
     return most
 
 
-def alive_evidence(case, order, rank):
-    """Return what the grader compares, which is the same for all answers that hold no more than
-    they may.
+def alive_evidence(case: tuple[int, int], order: Order | None, rank: int) -> int:
+    """Return what the grader compares.
+
+    It is the same for all answers that hold no more than they may.
     """
     stages, count = case
     return max(most_alive(order), min(count, stages - rank)) if order is not None else -1
 
 
-def alive_problem(case, orders):
+def alive_problem(case: tuple[int, int], orders: Sequence[Order | None]) -> Problem | None:
+    """Return the problem of the first rank that holds too many micro-batches at a time."""
     stages, count = case
     for rank, order in enumerate(orders):
         if found := broken_order(order, rank, stages, count):
@@ -159,9 +183,10 @@ def alive_problem(case, orders):
 # --- 3: finish_times ------------------------------------------------------------------------------
 
 
-def times_of(answer, orders):
-    """Return the learner's times as lists of floats, or None if they do not have the shape of the
-    orders.
+def times_of(answer: Any, orders: Sequence[Sequence[Any]]) -> list[list[float]] | None:
+    """Return the learner's times as lists of floats.
+
+    Return None if they do not have the shape of the orders.
     """
     try:
         times = [[number(one) for one in row] for row in answer]
@@ -170,12 +195,13 @@ def times_of(answer, orders):
     return times if [len(row) for row in times] == [len(order) for order in orders] else None
 
 
-def finish_problem(case, answer):
+def finish_problem(case: Timing, answer: Any) -> Problem | None:
+    """Judge the times at which all events end."""
     orders, forward_s, backward_s, message_s = case
     got = times_of(answer, orders)
     if got is None:
         return problem("no times")
-    spans = cases.played(*case)
+    spans = cases.play_orders(*case)
     right = [[span.stop_s for span in row] for row in spans]
     if same(got, right):
         return None
@@ -203,23 +229,27 @@ def finish_problem(case, answer):
     )
 
 
-def same(a, b):
+def same(a: Sequence[Sequence[float]], b: Sequence[Sequence[float]]) -> bool:
+    """Return whether two tables of times are equal, except for rounding."""
     return all(
         close(one, other, 1e-6)
-        for row, others in zip(a, b, strict=False)
-        for one, other in zip(row, others, strict=False)
+        for row, others in zip(a, b, strict=True)
+        for one, other in zip(row, others, strict=True)
     )
 
 
-def _ends(*case):
-    return [[span.stop_s for span in row] for row in cases.played(*case)]
+def _ends(*case: Any) -> list[list[float]]:
+    return [[span.stop_s for span in row] for row in cases.play_orders(*case)]
 
 
-def _alone(orders, forward_s, backward_s):
+def _alone(
+    orders: Sequence[Sequence[Any]], forward_s: Sequence[float], backward_s: Sequence[float]
+) -> list[list[float]]:
     """Return the times as if no rank waited for another rank."""
     found = []
     for rank, order in enumerate(orders):
-        now, row = 0.0, []
+        now = 0.0
+        row: list[float] = []
         for kind, _ in order:
             now += {"F": forward_s, "B": backward_s}[kind][rank]
             row.append(now)
@@ -227,23 +257,23 @@ def _alone(orders, forward_s, backward_s):
     return found
 
 
-def stuck_problem(possible, error, seconds):
+def stuck_problem(possible: bool, error: BaseException | None, seconds: float) -> Problem | None:
     """Return the problem of one answer to possible or impossible orders.
 
     `error` is what the learner's function raised, or None.
     """
     if isinstance(error, TimeoutError):
         return problem("endless", seconds=seconds)
-    told = error and f"{type(error).__name__}: {error}"
+    raised = error and f"{type(error).__name__}: {error}"
     if possible:
-        return problem("refused", got=told) if error else None
-    return None if isinstance(error, ValueError) else problem("not refused", "ValueError", told)
+        return problem("refused", got=raised) if error else None
+    return None if isinstance(error, ValueError) else problem("not refused", "ValueError", raised)
 
 
-def stuck_evidence(orders, answer, error):
-    """Return what the grader compares, which is how many times there are, or that the orders were
-    refused.
-    """
+def stuck_evidence(
+    orders: Sequence[Sequence[Any]], answer: Any, error: BaseException | None
+) -> int:
+    """Return how many times there are, or that the orders were refused, for the grader."""
     if isinstance(error, ValueError):
         return -1
     times = times_of(answer, orders)
@@ -253,7 +283,7 @@ def stuck_evidence(orders, answer, error):
 # --- 4: cut ---------------------------------------------------------------------------------------
 
 
-def blocks_of(answer, costs):
+def blocks_of(answer: Any, costs: Sequence[int]) -> list[Block] | None:
     """Return [(start, stop)] of the learner's slices, or None if they are not slices."""
     try:
         return [one.indices(len(costs))[:2] for one in answer]
@@ -261,7 +291,8 @@ def blocks_of(answer, costs):
         return None
 
 
-def blocks_problem(case, blocks):
+def blocks_problem(case: tuple[list[int], int], blocks: Sequence[Block] | None) -> Problem | None:
+    """Judge whether the blocks hold each layer once and in order."""
     costs, stages = case
     if blocks is None:
         return problem("no slices")
@@ -274,15 +305,17 @@ def blocks_problem(case, blocks):
     return None
 
 
-def dearest_of(costs, blocks):
+def dearest_of(costs: Sequence[int], blocks: Sequence[Block] | None) -> int:
     """Return the cost of the most expensive of the learner's blocks, or -1 if there is none."""
     return max((sum(costs[start:stop]) for start, stop in blocks or ()), default=-1)
 
 
-def dearest_problem(case, blocks):
+def dearest_problem(case: tuple[list[int], int], blocks: Sequence[Block] | None) -> Problem | None:
+    """Judge whether the most expensive block is as cheap as in the best cut."""
     costs, stages = case
     got, best = dearest_of(costs, blocks), cases.smallest(costs, stages)
-    if wrong := blocks_problem(case, blocks):
+    wrong = blocks_problem(case, blocks)
+    if blocks is None or wrong:
         return wrong
     if got == best:
         return None
@@ -294,14 +327,14 @@ def dearest_problem(case, blocks):
             for measure in (cases.squares, cases.spread)
         ),
     ]
-    looks = next((key for key, way in ways if [slice(*one) for one in blocks] == way), "dear")
+    looks = next((key for key, way in ways if [slice(*block) for block in blocks] == way), "dear")
     return problem(looks, best, got)
 
 
 # --- 5: run_stage ---------------------------------------------------------------------------------
 
 
-def loss_problem(case):
+def loss_problem(case: RunCase) -> Problem | None:
     """Return the problem of the loss.
 
     `case` is what one rank reports of one run (see `ranks.run`).
@@ -326,23 +359,25 @@ def loss_problem(case):
     return problem(looks, case["right loss"], case["loss"], case["rank"])
 
 
-def gradients_problem(case):
+def gradients_problem(case: RunCase) -> Problem | None:
+    """Judge the gradients of a rank's stage, and whether the batch was left alone."""
     if case["changed"]:
         return problem("changed", rank=case["rank"], what=case["changed"][0])
-    for one in case["gradients"]:
-        if not one["right"]:
+    for gradient in case["gradients"]:
+        if not gradient["right"]:
             return problem(
-                "gradient " + one["looks"],
-                one["wanted"],
-                one["sample"],
+                f"gradient {gradient['looks']}",
+                gradient["wanted"],
+                gradient["sample"],
                 case["rank"],
-                name=one["name"],
+                name=gradient["name"],
                 stage=case["stage"],
             )
     return None
 
 
-def messages_problem(case):
+def messages_problem(case: RunCase) -> Problem | None:
+    """Judge how many messages and bytes a rank has sent."""
     (count, nbytes), (right, right_bytes) = case["sent"], case["right sent"]
     if count != right:
         return problem(
@@ -352,11 +387,12 @@ def messages_problem(case):
     return None if nbytes == right_bytes else problem(looks, right_bytes, nbytes, case["rank"])
 
 
-def holds_problem(case):
-    for key, mistake in (("held", "holds"), ("held back", "holds back")):
-        if case[key] > case["may hold"]:
+def holds_problem(case: RunCase) -> Problem | None:
+    """Judge how many micro-batches and bytes a rank holds during a run."""
+    for held, mistake in ((case["held"], "holds"), (case["held back"], "holds back")):
+        if held > case["may hold"]:
             return problem(
-                mistake, f"at most {case['may hold']}", case[key], case["rank"], stage=case["stage"]
+                mistake, f"at most {case['may hold']}", held, case["rank"], stage=case["stage"]
             )
     excess, needed = case["bytes"]
     if excess:
@@ -371,9 +407,10 @@ def holds_problem(case):
     return problem("asked", rank=case["rank"], what=case["asked"][0]) if case["asked"] else None
 
 
-def holds_evidence(case):
-    """Return what the grader compares, which is the same for all answers that hold no more than
-    they may.
+def holds_evidence(case: RunCase) -> list[Any]:
+    """Return what the grader compares.
+
+    It is the same for all answers that hold no more than they may.
     """
     return [
         max(case["held"], case["may hold"]),

@@ -1,5 +1,6 @@
-"""Calls of a learner's function that may never end, for a few seconds at most, in the notebook's
-kernel.
+"""Calls of a learner's function that may never end.
+
+They take a few seconds at most, in the notebook's kernel.
 """
 
 from __future__ import annotations
@@ -16,11 +17,10 @@ if TYPE_CHECKING:
 def answer_in(
     seconds: float, function: Callable[..., Any], *args: Any
 ) -> tuple[Any, BaseException | None]:
-    """Return (what the function returns, None) or (None, the exception that it raised), which is
-    TimeoutError if it took longer.
+    """Return (what the function returns, None) or (None, the exception that it raised).
 
-    Only Python's main thread can be interrupted, which runs a notebook's cells. In other threads
-    there is no limit.
+    The exception is TimeoutError if it took longer. Only Python's main thread can be interrupted,
+    which runs a notebook's cells. In other threads there is no limit.
     """
 
     def end(number: int, frame: FrameType | None) -> None:

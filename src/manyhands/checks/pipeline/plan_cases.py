@@ -1,5 +1,6 @@
-"""The jobs of unit 14's exercise 6, drawn from a seed, with what each plan needs and costs, and
-what it seems to by an incomplete calculation.
+"""The jobs of unit 14's exercise 6, drawn from a seed.
+
+Each comes with what its plans need and cost, and what they seem to by an incomplete calculation.
 """
 
 from __future__ import annotations
@@ -174,7 +175,7 @@ def _draw_job(draw: random.Random, kind: str) -> Any:
     if few:  # the first stages keep the most, and the last one has the most weights
         weights, kept = ([draw.uniform(0.95, 1.05) * one for one in shape] for shape in FEW)
     in_parts: list[list[float]] = [
-        [int(one // PARTS * PARTS) for one in sizes] for sizes in (weights, kept)
+        [int(size // PARTS * PARTS) for size in sizes] for sizes in (weights, kept)
     ]
     forward_s, weight_bytes, kept_bytes = (
         {stages: [sum(numbers[block]) for block in blocks] for stages, blocks in cuts.items()}
@@ -196,6 +197,7 @@ def _draw_job(draw: random.Random, kind: str) -> Any:
 
 
 def every_plan(job: Any) -> list[Plan]:
+    """Return all plans that the job has."""
     return [
         (stages, count, schedule)
         for stages in job.forward_s
@@ -205,6 +207,7 @@ def every_plan(job: Any) -> list[Plan]:
 
 
 def fits(job: Any, numbers: Numbers) -> bool:
+    """Return whether a plan with these numbers stays within both limits of the job."""
     return numbers.memory <= job.memory_bytes and numbers.idle <= job.idle
 
 
@@ -222,8 +225,10 @@ def needs(
     copies: int = 4,
     share: int = 1,
 ) -> list[tuple[float, float]]:
-    """Return [(bytes of the weights with what they need in addition, bytes of what is kept for
-    backward)] of each device.
+    """Return what each device needs for a plan.
+
+    It is [(bytes of the weights with what they need in addition, bytes of what is kept for
+    backward)].
     """
     return [
         (copies * weights, kept * alive(schedule, stages, count, rank) / (count if share else 1))
@@ -245,8 +250,9 @@ def evaluate(
     busy_starts: int = 1,
     **of_memory: Any,
 ) -> Numbers:
-    """Simulate what a plan needs and costs, and return `Numbers` of the memory of its fullest
-    device, its bubble, and its price.
+    """Simulate what a plan needs and costs.
+
+    Return `Numbers` of the memory of its fullest device, its bubble, and its price.
     """
     forward, backward = (
         [start * job.start_s + factor * seconds / count for seconds in job.forward_s[stages]]

@@ -1,5 +1,7 @@
-"""How exercise 6 of unit 14 is judged, by whether a plan fits, whether it is the cheapest, and
-which incomplete calculation explains it.
+"""How exercise 6 of unit 14 is judged.
+
+A plan must fit, and be the cheapest. If an incomplete calculation explains it, the calculation is
+named.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ NAMES = ("memory", "idle", "cheapest")
 OF_NONE = ("NoneType", "empty", "index out of range", "not associated with a value")
 
 
-def asked(function: Callable[..., Any], job: Any) -> Plan | None:
+def ask_plan(function: Callable[..., Any], job: Any) -> Plan | None:
     """Return the learner's answer as a plan that the job has, or None.
 
     Raises `Stopped` if the function raises or finds nothing.
@@ -44,6 +46,7 @@ def asked(function: Callable[..., Any], job: Any) -> Plan | None:
 
 
 def plan_of(job: Any, answer: Any) -> Plan | None:
+    """Return the learner's answer as one of the job's plans, or None if it is none of them."""
     try:
         stages, count, schedule = answer
         found = int(stages), int(count), str(schedule)
@@ -104,8 +107,9 @@ def _problems(job: Any, plans: dict[Plan, Numbers], plan: Plan | None) -> dict[s
 
 
 def evidence(job: Any, plans: dict[Plan, Numbers], plan: Plan | None) -> dict[str, float]:
-    """Return what the grader compares, which is the same for every plan that fits, and what the
-    plan costs.
+    """Return what the grader compares.
+
+    It is the same for every plan that fits, and what the plan costs.
     """
     if plan is None:
         return dict.fromkeys(NAMES, -1.0)

@@ -1,14 +1,18 @@
-"""The half of unit 14's checks that runs on the ranks, which compares the learner's `run_stage`
-with a single process that has the whole network.
+"""The half of unit 14's checks that runs on the ranks.
 
-Everything is float64 and on the CPU. A network has a stage for each rank of a group, with a
-different width at each border, and a batch has micro-batches of different sizes.
+It compares the learner's `run_stage` with a single process that has the whole network. Everything
+is float64 and on the CPU. A network has a stage for each rank of a group, with a different width at
+each border, and a batch has micro-batches of different sizes.
 """
+
+from __future__ import annotations
 
 import copy
 import math
 import random
 from contextlib import nullcontext
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
@@ -29,6 +33,11 @@ from manyhands.checks.rank_tools import (
     short_lived,
 )
 from manyhands.ledger import Ledger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from manyhands.checks.pipeline.answers import Gradient, Run, RunCase, Touched
 
 RUNS = (
     ([0, 1, 2, 3], "gpipe", 6),
@@ -51,12 +60,14 @@ FRAMEWORKS = (
 
 
 @fresh_world()
-def run(name, seed):
+def run(name: str, seed: int) -> list[RunCase]:
     """Return the result of each run in which this rank took part.
 
     All ranks make the groups, and the world is `None`.
     """
-    function, found, groups = learners(name), [], {}
+    function = learners(name)
+    found: list[RunCase] = []
+    groups: dict[tuple[int, ...], Any] = {}
     for number, (members, schedule, count) in enumerate(RUNS):
         if tuple(members) not in groups:
             groups[tuple(members)] = (
@@ -72,11 +83,12 @@ def run(name, seed):
 
 
 class Case:
-    """A network, a batch in micro-batches and orders, drawn from the seed and the same on every
-    rank.
+    """A network, a batch in micro-batches and orders, drawn from the seed.
+
+    They are the same on every rank.
     """
 
-    def __init__(self, seed, stages, schedule, count):
+    def __init__(self, seed: str, stages: int, schedule: str, count: int) -> None:
         draw = random.Random(seed)
         self.stages, self.count, self.schedule = stages, count, schedule
         self.counts_bytes = count == MANY
@@ -91,7 +103,7 @@ class Case:
         torch.manual_seed(draw.randrange(2**31))
         self.network = [
             nn.Sequential(nn.Linear(a, 7), nn.Tanh(), nn.Linear(7, b), nn.Tanh()).double()
-            for a, b in zip(self.widths, self.widths[1:], strict=False)
+            for a, b in pairwise(self.widths)
         ]
         self.inputs, self.targets = (
             [torch.randn(n, width, dtype=torch.float64) for n in rows]
@@ -104,10 +116,13 @@ class Case:
             else cases.plain(schedule, stages, count)
         )
 
-    def serial(self, rank):
-        """Compute in a single process (inputs of the rank's stage, losses of the micro-batches,
-        gradients of the rank's stage for each micro-batch), where each loss is a mean over its own
-        rows.
+    def serial(
+        self, rank: int
+    ) -> tuple[list[torch.Tensor], list[float], list[tuple[torch.Tensor, ...]]]:
+        """Compute in a single process what a rank's stage gets and gives.
+
+        Return (inputs of the rank's stage, losses of the micro-batches, gradients of the rank's
+        stage for each micro-batch), where each loss is a mean over its own rows.
         """
         network = copy.deepcopy(self.network)
         before, rest, parameters = (
@@ -116,13 +131,13 @@ class Case:
             list(network[rank].parameters()),
         )
         inputs, losses, gradients = [before(x).detach() for x in self.inputs], [], []
-        for x, y in zip(inputs, self.targets, strict=False):
+        for x, y in zip(inputs, self.targets, strict=True):
             loss = mse_loss(rest(x), y)
             losses.append(loss.item())
             gradients.append(torch.autograd.grad(loss, parameters))
         return inputs, losses, gradients
 
-    def memories(self, rank):
+    def memories(self, rank: int) -> Memories | None:
         """Return the counter of the bytes in the rank's step, if they are counted."""
         widths = self.widths[rank], 7, self.widths[rank + 1]
         return (
@@ -130,7 +145,7 @@ class Case:
         )
 
 
-def _run(function, case, group):
+def _run(function: Callable[..., Any], case: Case, group: dist.ProcessGroup | None) -> Run:
     rank, last = dist.get_rank(group), case.stages - 1
     # before the learner's code gets the tensors
     right_inputs, losses, gradients = case.serial(rank)
@@ -170,7 +185,7 @@ def _run(function, case, group):
     if memories:
         memories.end(stage)
     shares = [n / sum(case.rows) for n in case.rows]
-    right = sum(share * one for share, one in zip(shares, losses, strict=False))
+    right = sum(share * one for share, one in zip(shares, losses, strict=True))
     itemsize, sums = 8, sum(case.rows)
     return {
         "rank": dist.get_rank(),
@@ -201,15 +216,16 @@ def _run(function, case, group):
     }
 
 
-def _touched(case, lent):
-    """Return which of the caller's tensors have different numbers now, and which require a
-    gradient.
+def _touched(case: Case, lent: Mapping[str, list[torch.Tensor] | None]) -> Touched:
+    """Return which of the caller's tensors the learner's function has touched.
+
+    They have different numbers now, or they require a gradient.
     """
     pairs = [
         (f"{name}[{m}]", one, right)
         for name, tensors in lent.items()
         if tensors is not None
-        for m, (one, right) in enumerate(zip(tensors, getattr(case, name), strict=False))
+        for m, (one, right) in enumerate(zip(tensors, getattr(case, name), strict=True))
     ]
     return {
         "changed": [name for name, one, right in pairs if not torch.equal(one.detach(), right)],
@@ -217,12 +233,19 @@ def _touched(case, lent):
     }
 
 
-def _gradients(stage, gradients, shares, before):
-    """Compare each parameter's gradient with the right gradient and with the gradients that usual
-    mistakes give.
+def _gradients(
+    stage: Watched,
+    gradients: Sequence[tuple[torch.Tensor, ...]],
+    shares: Sequence[float],
+    before: float,
+) -> Iterator[Gradient]:
+    """Compare each parameter's gradient with the right gradient.
+
+    It is also compared with the gradients that usual mistakes give.
     """
+    # strict=False, because the learner's code may have changed the module
     for (name, parameter), *each in zip(stage.module.named_parameters(), *gradients, strict=False):
-        added = sum(share * one for share, one in zip(shares, each, strict=False))
+        added = sum(share * one for share, one in zip(shares, each, strict=True))
         wrong = {
             "summed": before + sum(each),
             "mean": before + sum(each) / len(each),

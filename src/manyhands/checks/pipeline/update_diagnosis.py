@@ -1,14 +1,24 @@
-"""What is wrong with an answer to exercise 7, in words.
+"""What is wrong with an answer to exercise 7.
 
 Every `..._problem` returns None or the details of a FAIL line. `case` is what one rank reports of
 one update (see `update_ranks.update`).
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from manyhands.checks.pipeline.diagnosis import problem
 from manyhands.checks.pipeline.messages import MISTAKES
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-def ambiguous(case):
+    from manyhands.checks.pipeline.answers import UpdateCase
+    from manyhands.checks.report import Problem
+
+
+def ambiguous(case: UpdateCase) -> bool:
     """Return whether the stage with the largest norm has used its own norm.
 
     On other stages, two mistakes can be distinguished that look the same here.
@@ -16,9 +26,10 @@ def ambiguous(case):
     return "own or largest" in f"{case['norm looks']} {case['looks']}"
 
 
-def mark_small_groups(found):
-    """If the answer is right with all ranks, attribute what is wrong without a known reason in a
-    smaller group to the group.
+def mark_small_groups(found: Sequence[UpdateCase]) -> None:
+    """Attribute what is wrong in a smaller group only to the group.
+
+    It must have no known reason, and the answer must be right with all ranks.
     """
     most = max(case["stages"] for case in found)
     for key in ("norm looks", "looks"):
@@ -29,9 +40,12 @@ def mark_small_groups(found):
                 )
 
 
-def norm_problem(case):
+def norm_problem(case: UpdateCase) -> Problem | None:
+    """Judge the norm that the learner's function returned."""
     looks = case["norm looks"]
-    return looks and problem(
+    if looks is None:
+        return None
+    return problem(
         looks,
         f"{case['right norm']:.6g}",
         _number(case["norm"]),
@@ -40,7 +54,8 @@ def norm_problem(case):
     )
 
 
-def weights_problem(case):
+def weights_problem(case: UpdateCase) -> Problem | None:
+    """Judge the weights of a rank's stage after the update."""
     looks = case["looks"]
     if looks is None:
         return None
@@ -51,5 +66,5 @@ def weights_problem(case):
     )
 
 
-def _number(value):
+def _number(value: float | None) -> str:
     return "not a number" if value is None else f"{value:.6g}"

@@ -1,16 +1,17 @@
-"""The half of exercise 7's check that runs on the ranks, which compares the learner's `update` with
-a single process that has the whole network.
+"""The half of exercise 7's check that runs on the ranks.
 
-The network begins with a matrix and ends with its transpose, like an embedding and a head that are
-tied. Each rank computes the gradients of all stages and keeps the gradients of its own stage, so no
-pipeline has to run, and the first and the last stage have only the gradient of their own use of the
-matrix.
+It compares the learner's `update` with a single process that has the whole network. The network
+begins with a matrix and ends with its transpose, like an embedding and a head that are tied. Each
+rank computes the gradients of all stages and keeps the gradients of its own stage, so no pipeline
+has to run, and the first and the last stage have only the gradient of their own use of the matrix.
 """
+
+from __future__ import annotations
 
 import copy
 import math
 import random
-from typing import cast
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 import torch.distributed as dist
@@ -29,15 +30,21 @@ from manyhands.checks.rank_tools import (
     short_lived,
 )
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from manyhands.checks.pipeline.answers import UpdateCase
+
 RATE, EPSILON = 0.5, 1e-6  # the second is in the denominator of PyTorch's clipping
 TOLERANCE = 1e-5  # some answers divide by norm, others by norm + 1e-6
 SHORT, LONG = 0.4, 3.0  # max_norm, as a part of the norm
 
 
 @fresh_world()
-def update(name, seed):
-    """Return the result of each update in which this rank took part, with gradients larger and
-    smaller than the limit.
+def update(name: str, seed: int) -> list[UpdateCase]:
+    """Return the result of each update in which this rank took part.
+
+    The gradients are larger or smaller than the limit.
     """
     function, found = learners(name), []
     ends = [short_lived(dist.new_group([members[0], members[-1]])) for members in GROUPS]
@@ -51,7 +58,7 @@ def update(name, seed):
 class Case:
     """A network, a batch and a limit, drawn from the seed and the same on every rank."""
 
-    def __init__(self, seed, stages, part):
+    def __init__(self, seed: str, stages: int, part: float) -> None:
         draw = random.Random(seed)
         torch.manual_seed(draw.randrange(2**31))
         width = draw.randint(3, 6)
@@ -67,16 +74,14 @@ class Case:
         self.norms = self._norms()
         self.max_norm = part * self.norms["right"]
 
-    def _loss_of(self, x, y):
+    def _loss_of(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         h = x @ self.stages[0]["shared"]
         for stage in self.stages:
             h = torch.tanh(h @ stage["weight"])
         return mse_loss(h @ self.stages[-1]["shared"].T, y)
 
-    def _norms(self):
-        """Return the norm that a single process computes, and the norms that usual mistakes
-        give.
-        """
+    def _norms(self) -> dict[str, float]:
+        """Return the norm that a single process computes, and those that usual mistakes give."""
         each = [
             torch.stack(
                 [cast("torch.Tensor", p.grad).square().sum() for p in stage.parameters()]
@@ -102,14 +107,16 @@ class Case:
         wrong |= {f"too early {i}": sum(weights) + end for i, end in enumerate(ends)}
         self.own = [
             {own.sqrt().item(), later.sqrt().item()}
-            for own, later in zip(each, summed, strict=False)
+            for own, later in zip(each, summed, strict=True)
         ]
         return {
             "right": right.sqrt().item(),
             **{name: value.sqrt().item() for name, value in wrong.items()},
         }
 
-    def after(self, stage, factor=None, shared=None):
+    def after(
+        self, stage: int, factor: float | None = None, shared: torch.Tensor | None = None
+    ) -> torch.Tensor:
         """Return the weights of a stage after the update, as one vector.
 
         The gradient of the shared matrix may be a wrong one.
@@ -125,10 +132,11 @@ class Case:
             ]
         )
 
-    def factor(self, norm):
+    def factor(self, norm: float) -> float:
+        """Return the factor by which gradients of this norm are clipped."""
         return min(1.0, self.max_norm / (norm + EPSILON))
 
-    def wrong(self, stage, norm):
+    def wrong(self, stage: int, norm: float | None) -> dict[str, torch.Tensor]:
         """Return the weights of a stage after usual mistakes, as {mistake: weights}.
 
         `norm` is what the function returned, if it is wrong.
@@ -176,15 +184,22 @@ class Case:
         return found
 
 
-def _update(function, case, members, group, ends):
+def _update(
+    function: Callable[..., Any],
+    case: Case,
+    members: list[int],
+    group: dist.ProcessGroup | None,
+    ends: dist.ProcessGroup | int,  # a number on a rank that is no end
+) -> UpdateCase:
     me = members.index(dist.get_rank())
     stage = copy.deepcopy(case.stages[me])
     for name, parameter in stage.items():
         parameter.grad = case.stages[me][name].grad.clone()
     optimiser = torch.optim.SGD(stage.parameters(), lr=RATE)
-    shared, ends = (stage["shared"], ends) if "shared" in stage else (None, None)
+    at_an_end = "shared" in stage
+    shared, own_ends = (stage["shared"], ends) if at_an_end else (None, None)
     with add_to_errors(MISTAKES["where update"].format(ranks=members)):
-        norm = function(stage, optimiser, case.max_norm, shared, ends, group)
+        norm = function(stage, optimiser, case.max_norm, shared, own_ends, group)
     norm = norm.item() if isinstance(norm, torch.Tensor) and norm.numel() == 1 else norm
     got = torch.cat([p.detach().flatten() for p in stage.parameters()])
     norm, norm_looks = norm if isinstance(norm, (int, float)) else None, _norm_looks(norm, case, me)
@@ -211,12 +226,12 @@ def _update(function, case, members, group, ends):
     }
 
 
-def _norm_looks(norm, case, me):
+def _norm_looks(norm: Any, case: Case, me: int) -> str | None:
     """Return None if the norm is right, and otherwise which mistake it looks like."""
     if not isinstance(norm, (int, float)):
         return "norm nothing" if norm is None else "norm no number"
 
-    def same(value):
+    def same(value: float) -> bool:
         return close(torch.tensor(float(norm)), torch.tensor(float(value)), TOLERANCE)
 
     if same(case.norms["right"]):

@@ -1,10 +1,14 @@
-"""What a step of exercise 5 keeps in memory on the ranks, by micro-batch and in bytes, wherever it
-is kept.
+"""What a step of exercise 5 keeps in memory on the ranks.
+
+It is counted by micro-batch and in bytes, wherever it is kept.
 """
+
+from __future__ import annotations
 
 import gc
 import time
 import weakref
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
@@ -12,12 +16,19 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from collections.abc import Set as AbstractSet
+
+    Name = int | str  # of a micro-batch, whose number it is unless the input is wrong
+
 LETTING_GO_S = 0.5  # how long gloo's threads, or the cluster's watch, may take to release a tensor
 
 
 class Watched(nn.Module):
-    """A stage that counts the micro-batches of which something still exists, either outputs with
-    their graph or inputs that were received.
+    """A stage that counts the micro-batches of which something still exists.
+
+    These are either outputs with their graph or inputs that were received.
 
     `held` counts earlier micro-batches when a forward begins, since the last backward may have left
     its names. `held_back` counts all micro-batches when a backward begins, because no name needs to
@@ -27,23 +38,30 @@ class Watched(nn.Module):
     release a tensor. `memories`, if given, counts bytes, too.
     """
 
-    def __init__(self, module, receives, right_inputs, may_hold, memories=None):
+    def __init__(
+        self,
+        module: nn.Module,
+        receives: bool,
+        right_inputs: Sequence[torch.Tensor],
+        may_hold: int,
+        memories: Memories | None = None,
+    ) -> None:
         super().__init__()
         self.module, self.receives, self.held, self.held_back = module, receives, 0, 0
-        self._right_inputs, self._may_hold, self._memories, self._made = (
-            right_inputs,
-            may_hold,
-            memories,
-            {},
-        )
-        self._inputs, self._outputs, self._begun, self._waits = [], [], set(), True
+        self._right_inputs, self._may_hold, self._memories = right_inputs, may_hold, memories
+        self._made: dict[Name, int] = {}
+        self._inputs: list[tuple[weakref.ref[torch.Tensor], Name]] = []
+        self._outputs: list[tuple[weakref.ref[torch.Tensor], Name]] = []
+        self._begun: set[Name] = set()
+        self._waits = True
 
     @property
-    def made(self):
+    def made(self) -> int:
         """How many numbers the outputs of all micro-batches have."""
         return sum(self._made.values())
 
-    def forward(self, x):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Run the stage, and count what exists before it."""
         which = self._which(x)
         self.held = max(self.held, self._count(besides={which}))
         self._inputs += [(weakref.ref(x), which)] if self.receives else []
@@ -54,7 +72,7 @@ class Watched(nn.Module):
             y.register_hook(lambda gradient: self._backward_begins(which))
         return y
 
-    def _which(self, x):
+    def _which(self, x: torch.Tensor) -> Name:
         """Return the number of the micro-batch, or a new name for an input that is wrong."""
         for m, right in enumerate(self._right_inputs):
             if x.shape == right.shape and torch.allclose(
@@ -63,13 +81,13 @@ class Watched(nn.Module):
                 return m
         return f"unknown {len(self._made)}"
 
-    def _backward_begins(self, which):
+    def _backward_begins(self, which: Name) -> None:
         self.held_back = max(self.held_back, self._count())
         if self._memories:
             self._memories.look(len(self._made.keys() - self._begun), self.module)
         self._begun.add(which)
 
-    def _count(self, besides=frozenset()):
+    def _count(self, besides: AbstractSet[Name] = frozenset()) -> int:
         """Of how many micro-batches something is still there; waits once, if there are too many."""
         deadline = time.monotonic() + LETTING_GO_S
         while (count := len(self._there() - besides)) > self._may_hold and self._waits:
@@ -78,7 +96,7 @@ class Watched(nn.Module):
             self._waits = time.monotonic() < deadline
         return count
 
-    def _there(self):
+    def _there(self) -> set[Name]:
         kinds = [
             {which for one, which in refs if one() is not None}
             for refs in (self._inputs, self._outputs)
@@ -96,12 +114,16 @@ class Memories(TorchDispatchMode):
     the bytes of the largest tensor among them.
     """
 
-    def __init__(self, once, tensor):
+    def __init__(self, once: int, tensor: int) -> None:
         super().__init__()
-        self._once, self._tensor, self._made, self._sent, self._waits = once, tensor, {}, {}, True
+        self._once, self._tensor, self._waits = once, tensor, True
+        self._made: dict[int, tuple[StorageWeakRef, int]] = {}
+        self._sent: dict[int, StorageWeakRef] = {}
         self.excess = self.needed = 0
 
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+    def __torch_dispatch__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
         given = {_key(one): StorageWeakRef(one.untyped_storage()) for one in _tensors(args)}
         if function.name().startswith("c10d::send"):
             self._sent |= given
@@ -113,18 +135,21 @@ class Memories(TorchDispatchMode):
                 self._made[_key(one)] = StorageWeakRef(memory), memory.nbytes()
         return answer
 
-    def look(self, micro_batches, module):
-        """Compare when a backward begins and so many micro-batches still need theirs, with a copy
-        of each, and some tensors on the way.
+    def look(self, micro_batches: int, module: nn.Module) -> None:
+        """Compare when a backward begins and so many micro-batches still need theirs.
+
+        A copy of each is allowed, and some tensors on the way.
         """
-        parameters = sum(one.numel() * one.element_size() for one in module.parameters())
+        parameters = sum(
+            parameter.numel() * parameter.element_size() for parameter in module.parameters()
+        )
         self._compare(2 * micro_batches * self._once + 4 * self._tensor + 2 * parameters, module)
 
-    def end(self, module):
+    def end(self, module: nn.Module) -> None:
         """Compare what the step has left."""
         self._compare(2 * self._tensor, module)
 
-    def _compare(self, allowed, module):
+    def _compare(self, allowed: int, module: nn.Module) -> None:
         deadline = time.monotonic() + LETTING_GO_S
         while (there := self._there(module)) > allowed and self._waits:
             gc.collect()
@@ -133,8 +158,10 @@ class Memories(TorchDispatchMode):
         if there - allowed > self.excess:
             self.excess, self.needed = there - allowed, allowed
 
-    def _there(self, module):
-        gradients = {_key(one.grad) for one in module.parameters() if one.grad is not None}
+    def _there(self, module: nn.Module) -> int:
+        gradients = {
+            _key(parameter.grad) for parameter in module.parameters() if parameter.grad is not None
+        }
         self._made = {key: one for key, one in self._made.items() if not one[0].expired()}
         return sum(
             nbytes
@@ -143,12 +170,13 @@ class Memories(TorchDispatchMode):
         )
 
 
-def _tensors(values):
+def _tensors(values: Any) -> list[torch.Tensor]:
     return [one for one in tree_leaves(values) if isinstance(one, torch.Tensor)]
 
 
-def _key(tensor):
-    """Return the key of a tensor's memory, which no other memory has while a weak reference to this
-    memory exists.
+def _key(tensor: torch.Tensor) -> int:
+    """Return the key of a tensor's memory.
+
+    No other memory has it while a weak reference to this memory exists.
     """
     return tensor.untyped_storage()._cdata

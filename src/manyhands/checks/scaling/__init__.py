@@ -51,8 +51,9 @@ def halving_doubling(function: Callable[..., Any]) -> None:
 
 
 def hierarchical(function: Callable[..., Any]) -> None:
-    """Check `function(nodes, ranks_per_node, n_bytes, inside, between, links_per_node,
-    all_reduce_s)`.
+    """Check an all-reduce that is made inside the nodes and between them.
+
+    It is `function(nodes, ranks_per_node, n_bytes, inside, between, links_per_node, all_reduce_s)`.
     """
     from manyhands.simulate import collective_costs
 
@@ -94,8 +95,9 @@ def slowest(slowest_of: Callable[..., Any], efficiency: Callable[..., Any]) -> N
 
 
 def pipeline(function: Callable[..., Any]) -> None:
-    """Check `function(forward_s, backward_s, micro_batches)` against GPipe's orders, played event
-    by event.
+    """Check `function(forward_s, backward_s, micro_batches)` against GPipe's orders.
+
+    They are played event by event.
     """
     from manyhands.simulate import pipeline, training_step
 
@@ -105,8 +107,10 @@ def pipeline(function: Callable[..., Any]) -> None:
 
 
 def calibration(calibrate: Callable[..., Any], predict_rest: Callable[..., Any]) -> None:
-    """Check `calibrate(rows, batch, network_s)`, and `predict_rest(rows, batch, network_s,
-    calibrate)`, which gets a correct `calibrate`.
+    """Check `calibrate(rows, batch, network_s)`, and `predict_rest`.
+
+    The latter is `predict_rest(rows, batch, network_s, calibrate)`, which gets a correct
+    `calibrate`.
     """
     from manyhands.simulate import calibrate as fitted
 
@@ -132,11 +136,11 @@ def bench(images_per_s: Callable[..., Any]) -> None:
                 asked, answers, steps = benches.asked(seed(), name, uneven=name == "uneven"), [], []
                 for case in asked:
                     answers.append(number(ask(images_per_s, *case.arguments())))
-                    steps.append(case.told_steps())
+                    steps.append(case.steps_message())
                 problems = [
                     problem and problem | ({"mistake": words} if words else {})
                     for problem, words in zip(
-                        diagnosis.problems(asked, answers), steps, strict=False
+                        diagnosis.problems(asked, answers), steps, strict=True
                     )
                 ]
                 report.judge(name, problems, answers, rtol=1e-6)

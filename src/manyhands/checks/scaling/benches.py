@@ -1,5 +1,7 @@
-"""What exercise 7 asks: benches with a virtual clock, the images per second of a long run on them,
-and what likely ways to measure give.
+"""What exercise 7 asks, which is benches with a virtual clock.
+
+The right answer is the images per second of a long run on them, and the wrong ones are what likely
+ways to measure give.
 """
 
 from __future__ import annotations
@@ -21,16 +23,15 @@ class BenchCase(Case):
     """A `Case` with a new bench for each function that measures it. `bench` is the latest one."""
 
     def arguments(self) -> list[Any]:
+        """Return the arguments, with a new bench."""
         from manyhands.simulate.virtual_device import Bench
 
         spec, *others = self._arguments
         self.bench = Bench(*spec)
         return [self.bench, *others]
 
-    def told_steps(self) -> str:
-        """Return a message if the latest bench has taken a different number of steps than asked
-        for, or "".
-        """
+    def steps_message(self) -> str:
+        """Return a message if the latest bench has taken a wrong number of steps, or ""."""
         (_, steps, warmup, _), made = self._arguments, self.bench.made
         return (
             ""

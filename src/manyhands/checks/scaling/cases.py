@@ -1,6 +1,7 @@
-"""What the checks of unit 19 ask, drawn from the seed: machines, steps, measured times, pipelines
-and tables. Each case has its right answer, from the package or from events played one by one, and
-the answers that likely mistakes give.
+"""What the checks of unit 19 ask, drawn from the seed.
+
+These are machines, steps, measured times, pipelines and tables. Each case has its right answer,
+from the package or from events played one by one, and the answers that likely mistakes give.
 """
 
 from __future__ import annotations
@@ -19,15 +20,16 @@ Rows = list[tuple[int, float]]  # (ranks, images per second)
 
 
 class Case:
-    """One question, with its arguments (as new objects each time), the right answer, and {mistake:
-    the answer that it gives}.
+    """One question, with its arguments, the right answer, and what mistakes give.
+
+    The arguments are new objects each time. `wrong` is {mistake: the answer that it gives}.
     """
 
     def __init__(
-        self, told: str, arguments: list[Any], right: Any, wrong: dict[str, Any], other: str
+        self, question: str, arguments: list[Any], right: Any, wrong: dict[str, Any], other: str
     ) -> None:
-        self.told, self._arguments, self.right, self.wrong, self.other = (
-            told,
+        self.question, self._arguments, self.right, self.wrong, self.other = (
+            question,
             arguments,
             right,
             wrong,
@@ -35,19 +37,21 @@ class Case:
         )
 
     def arguments(self) -> list[Any]:
+        """Return the arguments as new objects, which a learner's function may change."""
         return [
             (
-                np.array(one)
-                if isinstance(one, np.ndarray)
-                else list(one)
-                if isinstance(one, list)
-                else one
+                np.array(argument)
+                if isinstance(argument, np.ndarray)
+                else list(argument)
+                if isinstance(argument, list)
+                else argument
             )
-            for one in self._arguments
+            for argument in self._arguments
         ]
 
 
 def generator(seed: int, name: str) -> np.random.Generator:
+    """Return the generator of this check, made from the seed and its name."""
     return np.random.default_rng([seed % 2**32, *name.encode()])
 
 
@@ -60,6 +64,7 @@ def link(draw: np.random.Generator) -> tuple[float, float]:
 
 
 def worlds(seed: int) -> list[Case]:
+    """Draw worlds and networks for recursive halving and doubling."""
     from manyhands import simulate
 
     draw, found = generator(seed, "worlds"), []
@@ -92,6 +97,7 @@ def worlds(seed: int) -> list[Case]:
 
 
 def clusters(seed: int) -> list[Case]:
+    """Draw clusters of nodes for the hierarchical all-reduce."""
     from manyhands import simulate
 
     draw = generator(seed, "clusters")
@@ -225,6 +231,7 @@ def _all_reduce(
 
 
 def steps(seed: int) -> list[Case]:
+    """Draw training steps of several sizes and kinds of communication."""
     draw = generator(seed, "steps")
     kinds: tuple[tuple[Any, ...], ...] = (
         (1, "ring", 0.1),
@@ -237,6 +244,7 @@ def steps(seed: int) -> list[Case]:
 
 
 def large(seed: int) -> Case:
+    """Draw a training step on 100,000 ranks."""
     return _step_case(generator(seed, "large"), 100_000, 40, "halving_doubling", 0.02, 0.5)
 
 
@@ -244,6 +252,7 @@ def large(seed: int) -> Case:
 
 
 def jitters(seed: int) -> list[Case]:
+    """Draw measured times of a step, for the slowest of several ranks."""
     from manyhands.simulate.survival import slowest
 
     draw, found = generator(seed, "jitter"), []
@@ -269,6 +278,7 @@ def jitters(seed: int) -> list[Case]:
 
 
 def pairs(seed: int) -> list[Case]:
+    """Draw pairs of (ranks, images per second), for the efficiency."""
     draw, found = generator(seed, "pairs"), []
     for base in (1, 8, 4):
         many, one = base * 2 ** int(draw.integers(2, 7)), base * draw.uniform(50, 300)
@@ -300,6 +310,7 @@ def _seconds_of(seconds: dict[str, list[float]], event: Any) -> float:
 
 
 def pipelines(seed: int) -> list[Case]:
+    """Draw pipelines, as seconds of each stage and micro-batches."""
     from manyhands.simulate import pipeline
 
     draw, found = generator(seed, "pipelines"), []
@@ -318,7 +329,7 @@ def pipelines(seed: int) -> list[Case]:
             pipeline.gpipe(stages, micro_batches),
             partial(_seconds_of, seconds),
         )
-        both = [a + b for a, b in zip(forward, backward, strict=False)]
+        both = [a + b for a, b in zip(forward, backward, strict=True)]
         turns = micro_batches + stages - 1
         wrong = {
             "no pipeline": micro_batches * sum(both),
@@ -371,8 +382,9 @@ def _table(
 def _network_s(
     ring_s: Callable[..., Any], n_bytes: float, one: tuple[float, float], ranks: int
 ) -> float:
-    """Return the seconds of the gradients' all-reduce on this many ranks, according to published
-    numbers.
+    """Return the seconds of the gradients' all-reduce on this many ranks.
+
+    They follow from published numbers.
     """
     return float(ring_s(ranks, n_bytes, *one))
 
@@ -386,6 +398,7 @@ def _line(
 
 
 def tables(seed: int) -> list[Case]:
+    """Draw tables of measurements, from which two constants follow."""
     draw, found = generator(seed, "tables"), []
     # noise of the rows may give a factor below 0
     for factors in ((0.3, 2.0), (0.3, 2.0), (-0.1, -0.03)):
@@ -421,11 +434,12 @@ def calibrated(rows: Rows, batch: int, network_s: Callable[[int], float]) -> tup
 
 
 def rests(seed: int) -> list[Case]:
+    """Draw tables of measurements, whose other rows are to be predicted."""
     draw, found = generator(seed, "rests"), []
     for _ in range(3):
         rows, batch, network_s, compute_s, factor = _table(draw)
         seconds = [compute_s + factor * network_s(ranks) for ranks, _ in rows]
-        right = [ranks * batch / t for (ranks, _), t in zip(rows, seconds, strict=False)][2:]
+        right = [ranks * batch / t for (ranks, _), t in zip(rows, seconds, strict=True)][2:]
         wrong = {
             "seconds": seconds[2:],
             "one rank": [batch / t for t in seconds[2:]],

@@ -23,6 +23,7 @@ MOST_LINES = 20_000  # of Python, for a step of 100,000 ranks and some 40 gradie
 
 
 def near(got: Any, expected: Any) -> bool:
+    """Return whether numbers differ by no more than rounding."""
     return bool(np.allclose(got, expected, rtol=1e-6, atol=0))
 
 
@@ -48,10 +49,10 @@ def problem(case: Case, got: Any) -> Problem | None:
 def problems(asked: Sequence[Case], answers: Sequence[Any]) -> Iterator[Problem | None]:
     """Return the problem of each answer, or None."""
     names = likely(
-        [(case.right, case.wrong, got) for case, got in zip(asked, answers, strict=False)],
+        [(case.right, case.wrong, got) for case, got in zip(asked, answers, strict=True)],
         same=near,
     )
-    for case, got in zip(asked, answers, strict=False):
+    for case, got in zip(asked, answers, strict=True):
         if near(got, case.right):
             yield None
             continue
@@ -60,4 +61,4 @@ def problems(asked: Sequence[Case], answers: Sequence[Any]) -> Iterator[Problem 
             if not np.all(np.isfinite(got))
             else next((name for name in names if near(got, case.wrong[name])), case.other)
         )
-        yield {"expected": case.right, "got": got, "mistake": f"{case.told}: {MISTAKES[name]}"}
+        yield {"expected": case.right, "got": got, "mistake": f"{case.question}: {MISTAKES[name]}"}

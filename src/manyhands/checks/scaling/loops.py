@@ -1,5 +1,6 @@
-"""How many lines of Python a call runs, which reveals a loop over 100,000 ranks on a machine of any
-speed.
+"""How many lines of Python a call runs.
+
+This reveals a loop over 100,000 ranks on a machine of any speed.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ def _frompyfunc(
     def all_numbers(*arrays: Any) -> np.ndarray:
         together = np.broadcast_arrays(*arrays)
         return np.array(
-            [function(*each) for each in zip(*(one.ravel() for one in together), strict=False)]
+            [function(*each) for each in zip(*(one.ravel() for one in together), strict=True)]
         ).reshape(together[0].shape)
 
     return all_numbers
@@ -109,9 +110,11 @@ PLACES = (
 
 @contextmanager
 def _loops_in_python(names: dict[str, Any]) -> Iterator[None]:
-    """While the block runs, replace whatever calls a function once for each item by Python code, so
-    that its lines are counted, both in its module and under the names that the learner's cells use.
-    Of the builtins, only these names change, because all threads share that module.
+    """Replace whatever calls a function once for each item by Python code, while the block runs.
+
+    Its lines are then counted. It is replaced both in its module and under the names that the
+    learner's cells use. Of the builtins, only these names change, because all threads share that
+    module.
     """
     kept = []
     try:

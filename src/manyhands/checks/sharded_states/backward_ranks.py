@@ -1,21 +1,23 @@
-"""Exercises 4 and 5 of unit 16 on the ranks, where gradients and weights are cut, gathered and
-freed while backward runs.
+"""Exercises 4 and 5 of unit 16 on the ranks.
 
-Each experiment is a function of a name and the seed, which all ranks call in groups of 4, 3, 2
-ranks and of 1. It returns {criterion: [finding]}.
+Gradients and weights are cut, gathered and freed while backward runs. Each experiment is a function
+of a name and the seed, which all ranks call in groups of 4, 3, 2 ranks and of 1. It returns
+{criterion: [finding]}.
 """
+
+from __future__ import annotations
 
 import gc
 import random
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from manyhands.checks.on_ranks import learners
-from manyhands.checks.rank_tools import device_of_any_call
+from manyhands.checks.rank_tools import device_of_any_call, total
 from manyhands.checks.sharded_states.findings_with_torch import (
     F64,
     all_reduced,
@@ -32,6 +34,14 @@ from manyhands.checks.sharded_states.held_with_torch import held_bytes, tensors_
 from manyhands.checks.sharded_states.live_with_torch import Created, LettingGo
 from manyhands.ledger import Ledger
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from manyhands.checks.sharded_states.answers import Finding, Findings
+    from manyhands.checks.sharded_states.findings_with_torch import Group
+
+    Seen = dict[str, int]  # what was in memory and what was sent during one call
+
 CALLS = 2
 LAYERS, NUMBER_BYTES = 6, F64.itemsize
 AT_ONCE = 2  # whole gradients that may be alive
@@ -40,9 +50,10 @@ AT_ONCE = 2  # whole gradients that may be alive
 # --- 4: zero2 -------------------------------------------------------------------------------------
 
 
-def zero2(name, seed):
+def zero2(name: str, seed: int) -> Findings:
+    """Try the learner's backward pass, which leaves shards of the gradients."""
     function = learners(name)
-    found: dict[str, list[Any]] = {"shards": [], "freed": [], "alive": []}
+    found: Findings = {"shards": [], "freed": [], "alive": []}
     alive = Alive()
     for group in my_groups():
         for criterion, findings in _zero2(
@@ -53,22 +64,29 @@ def zero2(name, seed):
 
 
 class Alive:
-    """Counts what is in memory whenever a gradient arrives (whole gradients, no matter what keeps
-    them, and all numbers created meanwhile).
+    """Counts what is in memory whenever a gradient arrives.
+
+    These are whole gradients, no matter what keeps them, and all numbers created meanwhile.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._letting_go = LettingGo()
 
-    def begin(self, parameters, group, created, enough):
-        """`enough`: with this many numbers, besides the shards of the gradients that have arrived,
+    def begin(
+        self, parameters: Iterable[torch.Tensor], group: Group, created: Created, enough: int
+    ) -> None:
+        """Begin to count, for the backward pass of these parameters.
+
+        `enough`: with this many numbers, besides the shards of the gradients that have arrived,
         there is no need to wait.
         """
-        self.most, self.arrived, self._memories, self._snapshots = 0, 0, [], []
+        self.most = self.arrived = 0
+        self._memories: list[StorageWeakRef] = []
+        self._snapshots: list[dict[int, int]] = []
         self._group, self._created, self._enough = group, created, enough
         self._hooks = [p.register_post_accumulate_grad_hook(self._arrived) for p in parameters]
 
-    def _arrived(self, parameter):
+    def _arrived(self, parameter: torch.Tensor) -> None:
         self.arrived += 1
         if parameter.grad is not None:  # else a hook of an earlier call has been here
             self._memories.append(StorageWeakRef(parameter.grad.untyped_storage()))
@@ -77,14 +95,16 @@ class Alive:
         self._snapshots.append(self._created.live())
         self._enough += length(parameter.numel(), self._group.ranks)
 
-    def _count(self):
+    def _count(self) -> int:
         return sum(not memory.expired() for memory in self._memories)
 
-    def _numbers(self, besides=()):
+    def _numbers(self, besides: Iterable[torch.Tensor] = ()) -> int:
         return self._created.bytes_live(besides) // NUMBER_BYTES
 
-    def end(self, shards, enough):
-        """Return (whole gradients in memory now, numbers besides the shards now, the most such
+    def end(self, shards: Sequence[torch.Tensor], enough: int) -> tuple[int, int, int]:
+        """Stop counting, and return the three counts.
+
+        They are (whole gradients in memory now, numbers besides the shards now, the most such
         numbers that were in memory at the same time).
         """
         for hook in self._hooks:
@@ -94,17 +114,18 @@ class Alive:
         own = {shard.untyped_storage()._cdata for shard in shards}
         most = max(
             (
-                sum(size for address, size in one.items() if address not in own)
-                for one in self._snapshots
+                sum(size for address, size in snapshot.items() if address not in own)
+                for snapshot in self._snapshots
             ),
             default=0,
         )
         return self._count(), self._numbers(shards), most // NUMBER_BYTES
 
 
-def _network(key):
-    """Layers of about the same size, so that two whole gradients are few compared with all of
-    them.
+def _network(key: str) -> nn.Sequential:
+    """Return layers of about the same size.
+
+    Two whole gradients are then few compared with all of them.
     """
     sizes = random.Random(key)
     widths = [sizes.randint(8, 9) for _ in range(LAYERS + 1)]
@@ -121,7 +142,7 @@ def _network(key):
 class _Limits:
     """How many numbers may be in memory, or travel, for these parameters."""
 
-    def __init__(self, parameters, group):
+    def __init__(self, parameters: Sequence[torch.Tensor], group: Group) -> None:
         sizes = [length(p.numel(), group.ranks) for p in parameters]
         self.own, self.numel, largest = (
             sum(sizes),
@@ -135,17 +156,18 @@ class _Limits:
         self.bytes_sent = NUMBER_BYTES * (group.ranks - 1) * self.own
 
 
-def _zero2(function, key, group, alive):
+def _zero2(function: Callable[..., Any], key: str, group: Group, alive: Alive) -> Findings:
     network = _network(key)
     in_network = list(network.parameters())
     # not in the order of backward, nor in its reverse
     parameters = in_network[1::2] + in_network[::2]
     limits = _Limits(parameters, group)
-    told: list[Any] = []
-    calls: list[Any] = []
+    results: list[Finding] = []
+    calls: list[Seen] = []
 
-    def loss_of(call, rank):
-        return network(draw(f"{key} {call} {rank} rows", 1, network[0].in_features)).square().mean()
+    def loss_of(call: int, rank: int) -> torch.Tensor:
+        rows = draw(f"{key} {call} {rank} rows", 1, in_network[0].shape[1])
+        return network(rows).square().mean()
 
     for call in range(CALLS):
         of_ranks = [torch.autograd.grad(loss_of(call, rank), parameters) for rank in group]
@@ -153,9 +175,9 @@ def _zero2(function, key, group, alive):
         network.zero_grad()
         calls.append(seen)
         one = _compare_shards(group.text, got, of_ranks, group)
-        told.append(
+        results.append(
             {**one, "looks": "second call"}
-            if one["looks"] and call and told[0]["looks"] is None
+            if one["looks"] and call and results[0]["looks"] is None
             else one
         )
     left = max(one["left"] for one in calls)
@@ -163,11 +185,13 @@ def _zero2(function, key, group, alive):
         len(p._post_accumulate_grad_hooks or ()) + len(p._backward_hooks or ()) for p in parameters
     )
     sent = [
-        at_most(group.text, one["sent"], limits.bytes_sent, limits.numel, whole=one["all-reduced"])
+        at_most(
+            group.text, one["sent"], limits.bytes_sent, limits.numel, whole=bool(one["all-reduced"])
+        )
         for one in calls
     ]
     return {
-        "shards": told,
+        "shards": results,
         "freed": [
             finding(
                 group.text,
@@ -181,9 +205,17 @@ def _zero2(function, key, group, alive):
     }
 
 
-def _watched(function, loss, parameters, group, limits, alive):
-    """Return (what the learner's function returns, what was in memory and what was sent while it
-    ran).
+def _watched(
+    function: Callable[..., Any],
+    loss: torch.Tensor,
+    parameters: Sequence[torch.Tensor],
+    group: Group,
+    limits: _Limits,
+    alive: Alive,
+) -> tuple[Any, Seen]:
+    """Call the learner's function under observation.
+
+    Return (what it returns, what was in memory and what was sent while it ran).
     """
     created = Created()
     # on a single rank, the shard may well be the gradient
@@ -207,11 +239,11 @@ def _watched(function, loss, parameters, group, limits, alive):
     }
 
 
-def _in_memory(group, calls, limits, parameters):
+def _in_memory(group: Group, calls: Sequence[Seen], limits: _Limits, parameters: int) -> Finding:
     if group.ranks == 1:
         return finding(group.text, None, [limits.numel])
-    most = {name: max(one[name] for one in calls) for name in calls[0]}
-    arrived = min(one["arrived"] for one in calls)
+    most = {name: max(call[name] for call in calls) for name in calls[0]}
+    arrived = min(call["arrived"] for call in calls)
     limit = {
         "whole at once": AT_ONCE,
         "whole after": 0,
@@ -237,10 +269,12 @@ def _in_memory(group, calls, limits, parameters):
     return finding(group.text, looks.get(over), values, limit[over], most[over])
 
 
-def _compare_shards(at, got, of_ranks, group):
+def _compare_shards(
+    at: str, got: Any, of_ranks: Sequence[Sequence[torch.Tensor]], group: Group
+) -> Finding:
     right = [
-        piece(sum(each) / group.ranks, group.rank, group.ranks)
-        for each in zip(*of_ranks, strict=False)
+        piece(total(each) / group.ranks, group.rank, group.ranks)
+        for each in zip(*of_ranks, strict=True)
     ]
     if not isinstance(got, (list, tuple)) or len(got) != len(right):
         return finding(at, "no list", [], len(right), str(type(got).__name__))
@@ -257,12 +291,12 @@ def _compare_shards(at, got, of_ranks, group):
         len(one.flatten()) for one in got
     ] != [len(one) for one in right]:
         return finding(at, "order of parameters", [])
-    for one, wanted in zip(got, right, strict=False):
+    for one, wanted in zip(got, right, strict=True):
         if one.shape != wanted.shape:
             return compare(at, one, wanted)
     summed, own = (
         [piece(one, group.rank, group.ranks) for one in version]
-        for version in (list(map(sum, zip(*of_ranks, strict=False))), of_ranks[group.rank])
+        for version in (list(map(total, zip(*of_ranks, strict=True))), of_ranks[group.rank])
     )
     wrong = [
         ("summed", flat(summed)),
@@ -271,7 +305,7 @@ def _compare_shards(at, got, of_ranks, group):
     ]
     in_network = [
         one
-        for pair in zip(right[len(right) // 2 :], right[: len(right) // 2], strict=False)
+        for pair in zip(right[len(right) // 2 :], right[: len(right) // 2], strict=True)
         for one in pair
     ]
     wrong += [("order of parameters", flat(order)) for order in (in_network, in_network[::-1])]
@@ -281,9 +315,10 @@ def _compare_shards(at, got, of_ranks, group):
 # --- 5: gather ------------------------------------------------------------------------------------
 
 
-def gather(name, seed):
+def gather(name: str, seed: int) -> Findings:
+    """Try the learner's layer, which gathers its weight from shards."""
     layer, letting_go = learners(name), LettingGo()
-    found: dict[str, list[Any]] = {"values": [], "gradients": [], "traffic": [], "freed": []}
+    found: Findings = {"values": [], "gradients": [], "traffic": [], "freed": []}
     for group in my_groups():
         for criterion, findings in _gather(
             layer, f"{seed} gather {group.ranks}", group, letting_go
@@ -292,7 +327,7 @@ def gather(name, seed):
     return found
 
 
-def _gather(layer, key, group, letting_go):
+def _gather(layer: Any, key: str, group: Group, letting_go: LettingGo) -> Findings:
     sizes = random.Random(key)
     a, b, c = (sizes.randint(7, 10) for _ in range(3))
     weights = [draw(f"{key} {i}", *shape) for i, shape in enumerate(((b, a), (c, b)))]
@@ -302,9 +337,10 @@ def _gather(layer, key, group, letting_go):
         [nn.Parameter(piece(weight, group.rank, group.ranks)) for weight in weights],
         min(map(torch.numel, weights)),
     )
-    enough, kept = 8 * (group.ranks - 1) * sum(map(len, owns)), []
+    enough = 8 * (group.ranks - 1) * sum(map(len, owns))
+    kept: list[int] = []
 
-    def multiply(h, i):
+    def multiply(h: torch.Tensor, i: int) -> Any:
         with Created() as created:
             y = layer.apply(h, owns[i], weights[i].shape, group.handle)
         kept.append(
@@ -315,7 +351,7 @@ def _gather(layer, key, group, letting_go):
 
     with Ledger() as forward:
         y, leaves = _forward(multiply, rows[group.rank], owns)
-    told = compare(group.text, y, serial[group.rank][0])
+    result = compare(group.text, y, serial[group.rank][0])
     sent = finding(
         group.text,
         None if forward.bytes_sent == enough else "forward sent",
@@ -325,7 +361,7 @@ def _gather(layer, key, group, letting_go):
     )
     whole_ones = [
         (held, weight.numel())
-        for held, weight in zip(kept, weights, strict=False)
+        for held, weight in zip(kept, weights, strict=True)
         if held >= weight.numel() and group.ranks > 1
     ]
     held, numel = next(iter(whole_ones), (0, weights[0].numel()))
@@ -336,9 +372,9 @@ def _gather(layer, key, group, letting_go):
         f"fewer than {numel}",
         held,
     )
-    if told["looks"]:
+    if result["looks"]:
         return {
-            "values": [told],
+            "values": [result],
             "gradients": [finding(group.text, "no gradient", [])],
             "traffic": [sent],
             "freed": [freed],
@@ -367,50 +403,60 @@ def _gather(layer, key, group, letting_go):
         after,
     )
     return {
-        "values": [told],
+        "values": [result],
         "gradients": list(_gradients(group, leaves, [one[1] for one in serial])),
         "traffic": [sent, back],
         "freed": [freed, freed_after],
     }
 
 
-def _forward(multiply, x, leaves):
+def _forward(
+    multiply: Callable[[torch.Tensor, int], torch.Tensor],
+    x: torch.Tensor,
+    leaves: Sequence[torch.Tensor],
+) -> tuple[torch.Tensor, list[torch.Tensor]]:
     """Return (the output of two layers, [x, the shards]), where x has a gradient too."""
     x = x.clone().requires_grad_()
     return multiply(torch.tanh(multiply(x, 0)), 1), [x, *leaves]
 
 
-def _through(multiply, x, weights):
+def _through(
+    multiply: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
+    x: torch.Tensor,
+    weights: Sequence[torch.Tensor],
+) -> tuple[torch.Tensor, tuple[torch.Tensor, ...]]:
     """Return (the output, the gradients of x and of the weights), with whole weights."""
     whole = [nn.Parameter(weight.clone()) for weight in weights]
     y, leaves = _forward(lambda h, i: multiply(h, whole[i]), x, whole)
     return y.detach(), torch.autograd.grad(y.square().mean(), leaves)
 
 
-def _gradients(group, leaves, serial):
+def _gradients(
+    group: Group, leaves: Sequence[torch.Tensor], serial: Sequence[Sequence[torch.Tensor]]
+) -> Iterator[Finding]:
     """Compare the gradients of x and of both shards with the right ones."""
-    of_x, *of_weights = [list(each) for each in zip(*serial, strict=False)]
+    of_x, *of_weights = [list(each) for each in zip(*serial, strict=True)]
     right = [
         of_x[group.rank],
-        *(piece(sum(each) / group.ranks, group.rank, group.ranks) for each in of_weights),
+        *(piece(total(each) / group.ranks, group.rank, group.ranks) for each in of_weights),
     ]
     alike = all(one.shape == of_x[0].shape for one in of_x)
     wrong = [
         [("x averaged", of_x[group.rank] / group.ranks**layers) for layers in (1, 2)]
-        + ([("x averaged", sum(of_x) / group.ranks), ("x summed", sum(of_x))] if alike else [])
+        + ([("x averaged", total(of_x) / group.ranks), ("x summed", total(of_x))] if alike else [])
     ]
     for each in of_weights:
         wrong.append(
             [
                 (name, piece(one, group.rank, group.ranks))
                 for name, one in (
-                    ("summed", sum(each)),
+                    ("summed", total(each)),
                     ("own", each[group.rank]),
-                    ("divided twice", sum(each) / group.ranks**2),
+                    ("divided twice", total(each) / group.ranks**2),
                 )
             ]
         )
-    for leaf, wanted, mistakes in zip(leaves, right, wrong, strict=False):
+    for leaf, wanted, mistakes in zip(leaves, right, wrong, strict=True):
         yield (
             finding(group.text, "no gradient", [])
             if leaf.grad is None

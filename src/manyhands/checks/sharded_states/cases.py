@@ -1,21 +1,42 @@
-"""What exercise 1 of unit 16 asks for, drawn from a seed, and the right answers (bytes on a rank,
-layers that fit).
+"""What exercise 1 of unit 16 asks for, drawn from a seed, and the right answers.
+
+These are bytes on a rank, and layers that fit.
 """
 
+from __future__ import annotations
+
 import random
-from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+# (layers, ranks, stage, weight, gradient, states)
+Model = tuple[list[int], int, int, int, int, int]
+# (size, device_bytes, ranks, stage, weight, gradient, states)
+Device = tuple[int, int, int, int, int, int, int]
+
+
+class Parts(NamedTuple):
+    """The bytes of a model on a rank, and {mistake: the bytes that it gives}."""
+
+    right: int
+    kept: int
+    work: int
+    wrong: dict[str, float]
+
 
 # bytes of the weights, the gradients, the optimiser's states
 KINDS = ((2, 2, 12), (4, 4, 8), (2, 4, 12))
 
 
-def models(seed):
-    """{criterion: [(layers, ranks, stage, weight, gradient, states)]}, which includes layers with
-    fewer parameters than ranks, and one rank.
+def models(seed: int) -> dict[str, list[Model]]:
+    """Return {criterion: [(layers, ranks, stage, weight, gradient, states)]}.
+
+    It includes layers with fewer parameters than ranks, and one rank.
     """
     draw = random.Random(f"memory {seed}")
-    found: dict[str, list[Any]] = {"kept": [], "work": []}
+    found: dict[str, list[Model]] = {"kept": [], "work": []}
     for stage in (0, 1, 2, 3):
         for ranks in (draw.randint(3, 9), 8, 64, 1):
             layers = [draw.randint(1, 400) for _ in range(draw.randint(2, 6))]
@@ -33,11 +54,14 @@ def models(seed):
     return found
 
 
-def devices(seed):
-    """[(size, device_bytes, ranks, stage, weight, gradient, states)], with devices that are just
-    full, devices that are a byte too small, and one that not even one layer fits into.
+def devices(seed: int) -> list[Device]:
+    """Return [(size, device_bytes, ranks, stage, weight, gradient, states)].
+
+    There are devices that are just full, devices that are a byte too small, and one that not even
+    one layer fits into.
     """
-    draw, found = random.Random(f"most {seed}"), []
+    draw = random.Random(f"most {seed}")
+    found: list[Device] = []
     for stage in (0, 1, 2, 3):
         size, ranks, kind, count = (
             draw.randint(1000, 9000),
@@ -51,17 +75,24 @@ def devices(seed):
     return [*found, (size, parts([size], ranks, 3, *kind).right // 3, ranks, 3, *kind)]
 
 
-def parts(layers, ranks, stage, weight, gradient, states):
-    """The bytes of a case, as `right`, and the bytes that usual mistakes give, by their names."""
+def parts(
+    layers: Sequence[int], ranks: int, stage: int, weight: int, gradient: int, states: int
+) -> Parts:
+    """Return the bytes of a case, right and with usual mistakes."""
 
-    def kept(cut, sizes=layers, begins=(3, 2, 1)):
+    # the bytes are whole unless `cut` returns parts of them
+    def kept(
+        cut: Callable[[int], Any],
+        sizes: Sequence[int] = layers,
+        begins: Sequence[int] = (3, 2, 1),
+    ) -> Any:
         return sum(
             bytes_each * (cut(size) if stage >= begin else size)
             for size in sizes
             for bytes_each, begin in zip((weight, gradient, states), begins, strict=True)
         )
 
-    def shard(size):
+    def shard(size: int) -> int:
         return -(-size // ranks)
 
     padded, work = (
@@ -69,7 +100,7 @@ def parts(layers, ranks, stage, weight, gradient, states):
         {2: gradient, 3: weight + gradient}.get(stage, 0),
     )
     whole = work * max(padded)
-    return SimpleNamespace(
+    return Parts(
         right=kept(shard) + whole,
         kept=kept(shard),
         work=whole,
@@ -90,7 +121,7 @@ def parts(layers, ranks, stage, weight, gradient, states):
     )
 
 
-def most(size, device_bytes, ranks, stage, *kind):
+def most(size: int, device_bytes: int, ranks: int, stage: int, *kind: int) -> int:
     """Return how many layers fit."""
     one = parts([size], ranks, stage, *kind)
     return max(0, (device_bytes - one.work) // one.kept)

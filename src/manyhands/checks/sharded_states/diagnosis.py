@@ -4,15 +4,27 @@ Every `..._problem` returns None, or the details of a FAIL line: `rank`, `expect
 likely `mistake`.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from manyhands.checks.in_kernel import likely
 from manyhands.checks.sharded_states import cases
 from manyhands.checks.sharded_states.messages import MISTAKES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from manyhands.checks.report import Problem, Rank
+    from manyhands.checks.sharded_states.answers import Finding
 
 ULP = 2**-6  # of bfloat16 between 2 and 4, the range of the weights of exercise 6
 _NAMES = ("ranks = {}", "stage = {}", "weight = {}", "gradient = {}", "states = {}")
 
 
-def problem(key, expected=None, got=None, rank=None, **words):
+def problem(
+    key: str, expected: Any = None, got: Any = None, rank: Rank = None, **words: Any
+) -> Problem:
     """Return the details of a FAIL line, whose text may name what is in `words`."""
     return {
         "rank": rank,
@@ -22,7 +34,9 @@ def problem(key, expected=None, got=None, rank=None, **words):
     }
 
 
-def memory_problems(asked, answers):
+def memory_problems(
+    asked: Sequence[cases.Model], answers: Sequence[float]
+) -> Iterator[Problem | None]:
     """Yield the problem of each answer, or None."""
     found = [cases.parts(*case) for case in asked]
     names = likely([(one.right, one.wrong, got) for one, got in zip(found, answers, strict=True)])
@@ -35,11 +49,13 @@ def memory_problems(asked, answers):
         yield (
             None
             if got == one.right
-            else _asked(problem(looks, one.right, got), "layers = {}", *_NAMES, values=case)
+            else _with_case(problem(looks, one.right, got), "layers = {}", *_NAMES, values=case)
         )
 
 
-def most_problems(asked, answers):
+def most_problems(
+    asked: Sequence[cases.Device], answers: Sequence[float]
+) -> Iterator[Problem | None]:
     """Yield the problem of each answer, or None."""
     found = [_most(*case) for case in asked]
     names = likely([(*one, got) for one, got in zip(found, answers, strict=True)])
@@ -60,13 +76,15 @@ def most_problems(asked, answers):
         yield (
             None
             if got == right
-            else _asked(
+            else _with_case(
                 problem(looks, right, got), "size = {}", "device_bytes = {}", *_NAMES, values=case
             )
         )
 
 
-def _most(size, device_bytes, ranks, stage, *kind):
+def _most(
+    size: int, device_bytes: int, ranks: int, stage: int, *kind: int
+) -> tuple[int, dict[str, int]]:
     right, one = (
         cases.most(size, device_bytes, ranks, stage, *kind),
         cases.parts([size], ranks, stage, *kind),
@@ -79,18 +97,16 @@ def _most(size, device_bytes, ranks, stage, *kind):
     }
 
 
-def _asked(told, *names, values):
+def _with_case(result: Problem, *names: str, values: Sequence[Any]) -> Problem:
     asked = ", ".join(name.format(value) for name, value in zip(names, values, strict=True))
-    return {**told, "mistake": f"{asked}: {told['mistake']}"}
+    return {**result, "mistake": f"{asked}: {result['mistake']}"}
 
 
-def problem_of(finding):
-    """Return the problem of what a rank has found, which is {"looks": a mistake or None, "rank",
-    "at", "expected", "got", "words"}.
-    """
+def problem_of(finding: Finding) -> Problem | None:
+    """Return the problem of what a rank has found (see `answers.Finding`), or None."""
     if finding["looks"] is None:
         return None
-    told = problem(
+    result = problem(
         finding["looks"], finding["expected"], finding["got"], finding["rank"], **finding["words"]
     )
-    return {**told, "mistake": finding["at"] + ": " + told["mistake"]}
+    return {**result, "mistake": f"{finding['at']}: {result['mistake']}"}

@@ -4,13 +4,24 @@ A finding names the mistake that an answer looks like, or None, and has the numb
 Tensors are drawn by a key, so that each rank knows the tensors of all others without communication.
 """
 
+from __future__ import annotations
+
 import random
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 import torch.distributed as dist
 
 from manyhands.checks import rank_tools
 from manyhands.checks.rank_tools import device_of_any_call, numbers, short_lived
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from manyhands.checks.sharded_states.answers import Finding
+    from manyhands.ledger import Ledger
+
+    Wrong = Iterable[tuple[str, torch.Tensor]]  # (mistake, what it gives)
 
 GROUPS = (*rank_tools.GROUPS, [2])
 ATOL = 1e-12
@@ -20,7 +31,7 @@ F64, F32, BF16 = torch.float64, torch.float32, torch.bfloat16
 class Group:
     """One of this rank's groups, whose `handle` is what the learner gets."""
 
-    def __init__(self, members, handle):
+    def __init__(self, members: list[int], handle: dist.ProcessGroup | None) -> None:
         self.handle, self.members, self.ranks, self.rank = (
             handle,
             members,
@@ -33,42 +44,44 @@ class Group:
             else f"rank {members[0]} alone"
         )
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[int]:
         """Yield all ranks of the group, counted inside it."""
         return iter(range(self.ranks))
 
 
-def my_groups():
+def my_groups() -> list[Group]:
     """Return this rank's groups. This is a collective, because every rank makes all groups."""
     handles = [
         None if len(members) == dist.get_world_size() else short_lived(dist.new_group(members))
         for members in GROUPS
     ]
     return [
-        Group(members, handle)
-        for members, handle in zip(GROUPS, handles, strict=False)
+        Group(members, cast("dist.ProcessGroup | None", handle))
+        for members, handle in zip(GROUPS, handles, strict=True)
         if dist.get_rank() in members
     ]
 
 
-def draw(key, *shape, dtype=F64):
+def draw(key: str, *shape: int, dtype: torch.dtype = F64) -> torch.Tensor:
     """Return random numbers, which are the same on all ranks for the same key."""
     generator = torch.Generator().manual_seed(random.Random(key).randrange(2**31))
     return torch.randn(shape, generator=generator, dtype=F64).to(device_of_any_call(), dtype)
 
 
-def counts(key, *shape, ranks, dtype):
-    """Return random multiples of the number of ranks, so small that any type holds them, their sum
-    over the ranks and their mean exactly.
+def counts(key: str, *shape: int, ranks: int, dtype: torch.dtype) -> torch.Tensor:
+    """Return random multiples of the number of ranks.
+
+    They are so small that any type holds them, their sum over the ranks and their mean exactly.
     """
     return (draw(key, *shape) * 2).round().clamp(-4, 4).mul(ranks).to(dtype)
 
 
-def length(numel, ranks):
+def length(numel: int, ranks: int) -> int:
+    """Return how many numbers a shard has, with padding."""
     return -(-numel // ranks)
 
 
-def piece(tensor, rank, ranks):
+def piece(tensor: torch.Tensor, rank: int, ranks: int) -> torch.Tensor:
     """Return the right shard."""
     flat, size = tensor.detach().flatten(), length(tensor.numel(), ranks)
     return torch.cat([flat, flat.new_zeros(size * ranks - len(flat))])[
@@ -76,7 +89,14 @@ def piece(tensor, rank, ranks):
     ].clone()
 
 
-def finding(at, looks, values, expected=None, got=None, **words):
+def finding(
+    at: str,
+    looks: str | None,
+    values: list[Any],
+    expected: Any = None,
+    got: Any = None,
+    **words: Any,
+) -> Finding:
     """Make a finding.
 
     `expected` and `got` are shown next to each other, and the words of the mistake may name them
@@ -93,9 +113,17 @@ def finding(at, looks, values, expected=None, got=None, **words):
     }
 
 
-def compare(at, got, right, wrong=(), atol=ATOL, other="other"):
-    """Compare a tensor with the right one and with the tensors of usual mistakes, pairs of (name,
-    tensor). `other`: the name if it matches none.
+def compare(
+    at: str,
+    got: Any,
+    right: torch.Tensor,
+    wrong: Wrong = (),
+    atol: float = ATOL,
+    other: str = "other",
+) -> Finding:
+    """Compare a tensor with the right one and with the tensors of usual mistakes.
+
+    The latter are pairs of (name, tensor). `other`: the name if it matches none.
     """
     if not isinstance(got, torch.Tensor):
         return finding(at, "no tensor", [], got=str(got)[:80])
@@ -111,7 +139,9 @@ def compare(at, got, right, wrong=(), atol=ATOL, other="other"):
     return finding(at, looks, numbers(got), *few)
 
 
-def _looks_like(got, right, wrong, atol, other="other"):
+def _looks_like(
+    got: torch.Tensor, right: torch.Tensor, wrong: Wrong, atol: float, other: str = "other"
+) -> str | None:
     got, right = got.detach().cpu().double(), right.cpu().double()
     if rank_tools.close(got, right, atol):
         return None
@@ -124,7 +154,7 @@ def _looks_like(got, right, wrong, atol, other="other"):
     )
 
 
-def at_most(at, sent, enough, numel, whole=False):
+def at_most(at: str, sent: int, enough: int, numel: int, whole: bool = False) -> Finding:
     """Compare the bytes that were sent with the bytes that are enough.
 
     `numel` ties the evidence to this seed. `whole`: sent by an all-reduce.
@@ -133,10 +163,11 @@ def at_most(at, sent, enough, numel, whole=False):
     return finding(at, looks, [max(sent, enough), numel], enough, sent)
 
 
-def all_reduced(ledger):
+def all_reduced(ledger: Ledger) -> bool:
     """Return whether a call of this ledger gives the sum to every rank."""
     return any("reduce" in entry.call and "scatter" not in entry.call for entry in ledger.entries)
 
 
-def flat(tensors):
+def flat(tensors: Iterable[torch.Tensor]) -> torch.Tensor:
+    """Return the tensors as one vector."""
     return torch.cat([tensor.flatten() for tensor in tensors])

@@ -1,8 +1,14 @@
 """How many bytes of tensors a learner keeps from step to step."""
 
+from __future__ import annotations
+
 import types
+from typing import TYPE_CHECKING, Any
 
 import torch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _NOT_LOOKED_INTO = (
     str,
@@ -17,7 +23,7 @@ _NOT_LOOKED_INTO = (
 )
 
 
-def held_bytes(kept, besides=()):
+def held_bytes(kept: Any, besides: Iterable[torch.Tensor] = ()) -> int:
     """Return the bytes of all tensors that can be reached from `kept`.
 
     Each memory counts once, and as a whole even if a tensor is a view of a part. The tensors
@@ -32,9 +38,11 @@ def held_bytes(kept, besides=()):
     return sum(memories.values())
 
 
-def tensors_in(kept):
+def tensors_in(kept: Any) -> list[torch.Tensor]:
     """Return all tensors that can be reached from `kept`, without their gradients."""
-    found, seen, todo = [], set(), [kept]
+    found: list[torch.Tensor] = []
+    seen: set[int] = set()
+    todo: list[Any] = [kept]
     while todo:
         value = todo.pop()
         if id(value) in seen or value is None or isinstance(value, _NOT_LOOKED_INTO):

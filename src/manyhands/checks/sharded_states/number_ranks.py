@@ -1,19 +1,22 @@
-"""Exercises 6 and 7 of unit 16 on the ranks, about what rounding takes away and a norm that no rank
-can see alone.
+"""Exercises 6 and 7 of unit 16 on the ranks.
 
-Each experiment is a function of a name and the seed, which all ranks call in groups of 4, 3, 2
-ranks and of 1. It returns {criterion: [finding]}.
+They are about what rounding takes away and a norm that no rank can see alone. Each experiment is a
+function of a name and the seed, which all ranks call in groups of 4, 3, 2 ranks and of 1. It
+returns {criterion: [finding]}.
 """
+
+from __future__ import annotations
 
 import math
 import random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 
 from manyhands.checks.in_kernel import number
 from manyhands.checks.on_ranks import learners
+from manyhands.checks.rank_tools import total
 from manyhands.checks.sharded_states.diagnosis import ULP
 from manyhands.checks.sharded_states.findings_with_torch import (
     BF16,
@@ -31,6 +34,12 @@ from manyhands.checks.sharded_states.live_with_torch import Created, LettingGo
 from manyhands.checks.sharded_states.messages import MASTER_STEPS
 from manyhands.ledger import Ledger
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from manyhands.checks.sharded_states.answers import Finding, Findings
+    from manyhands.checks.sharded_states.findings_with_torch import Group
+
 # each step is less than half of the last bit of such weights, so in bfloat16 all of them vanish
 STEPS, LR = MASTER_STEPS, 0.05
 # float32 makes an error below 1e-5 in all steps, whereas a mean, a step or a rate that is rounded
@@ -41,9 +50,10 @@ MASTER_ERROR = 2e-5
 # --- 6: masters -----------------------------------------------------------------------------------
 
 
-def masters(name, seed):
+def masters(name: str, seed: int) -> Findings:
+    """Try the learner's step on parameters in bfloat16."""
     function, letting_go = learners(name), LettingGo()
-    found: dict[str, list[Any]] = {"moves": [], "states": [], "traffic": []}
+    found: Findings = {"moves": [], "states": [], "traffic": []}
     for group in my_groups():
         key = f"{seed} masters {group.ranks}"
         sizes = random.Random(key)
@@ -59,7 +69,7 @@ def masters(name, seed):
             for _ in range(STEPS):
                 if any(parameter.dtype != BF16 for parameter in parameters):
                     break  # such a parameter takes no gradient of bfloat16 any more
-                for parameter, of_ranks in zip(parameters, gradients, strict=False):
+                for parameter, of_ranks in zip(parameters, gradients, strict=True):
                     parameter.grad = of_ranks[group.rank].clone()
                 with created:
                     function(list(parameters), state, LR, group.handle)
@@ -89,24 +99,26 @@ def masters(name, seed):
             )
         )
         enough = STEPS * (group.ranks - 1) * shard_numel * (4 + 2)
-        told = at_most(group.text, ledger.bytes_sent, enough, numel)
+        result = at_most(group.text, ledger.bytes_sent, enough, numel)
         wide = next(
             (entry for entry in ledger.entries if "gather" in entry.call and entry.itemsize > 2),
             None,
         )
         found["traffic"].append(
-            {**told, "looks": "gathered wide", "got": "float32"} if told["looks"] and wide else told
+            {**result, "looks": "gathered wide", "got": "float32"}
+            if result["looks"] and wide
+            else result
         )
     return found
 
 
-def _two_to_four(key, *shape):
+def _two_to_four(key: str, *shape: int) -> torch.Tensor:
     """Weights between 2.5 and 3.5, of both signs, in bfloat16."""
     numbers_ = draw(key, *shape)
     return (numbers_.sign() * (3 + numbers_.abs().remainder(1) - 0.5)).to(BF16)
 
 
-def _hard_to_add(key, weight, ranks):
+def _hard_to_add(key: str, weight: torch.Tensor, ranks: int) -> list[torch.Tensor]:
     """Gradients of each rank in bfloat16.
 
     With three ranks or more, each number has 64 and -64 besides small ones, in a different order of
@@ -125,13 +137,19 @@ def _hard_to_add(key, weight, ranks):
     return [one.to(BF16) for one in small]
 
 
-def _moves(group, parameters, weights, gradients, ledger):
+def _moves(
+    group: Group,
+    parameters: Sequence[torch.Tensor],
+    weights: Sequence[torch.Tensor],
+    gradients: Sequence[Sequence[torch.Tensor]],
+    ledger: Ledger,
+) -> Finding:
     got, before = flat([p.detach() for p in parameters]), flat(weights)
     if got.dtype != BF16:
         return finding(group.text, "became", [], "bfloat16", str(got.dtype).removeprefix("torch."))
-    sums = flat([sum(one.double() for one in of_ranks) for of_ranks in gradients])
+    sums = flat([total(tensor.double() for tensor in of_ranks) for of_ranks in gradients])
 
-    def after(gradient):
+    def after(gradient: torch.Tensor) -> torch.Tensor:
         return before.double() - STEPS * LR * gradient
 
     own = flat([of_ranks[group.rank] for of_ranks in gradients]).double()
@@ -141,24 +159,32 @@ def _moves(group, parameters, weights, gradients, ledger):
         ("divided twice", after(sums / group.ranks**2)),
     ]
     # compare allows atol * (1 + |weight|)
-    told = compare(
+    result = compare(
         group.text, got.double(), after(sums / group.ranks), wrong, atol=0.55 * ULP / 3.5
     )
-    if told["looks"] is None:
-        return told
+    if result["looks"] is None:
+        return result
     stuck = int((got == before).sum())
     if any("reduce" in entry.call and entry.itemsize == 2 for entry in ledger.entries):
-        return {**told, "looks": "rounded sum"}
+        return {**result, "looks": "rounded sum"}
     return (
-        {**told, "looks": "vanished", "words": {"stuck": stuck, "numel": len(got)}}
+        {**result, "looks": "vanished", "words": {"stuck": stuck, "numel": len(got)}}
         if 2 * stuck > len(got)
-        else told
+        else result
     )
 
 
-def _exact(told, state, weights, gradients, group, replaced):
-    """Return `told` or, where the rounded weights are right, what is wrong with the master in
-    `state` or with the parameters' memory.
+def _exact(
+    result: Finding,
+    state: Any,
+    weights: Sequence[torch.Tensor],
+    gradients: Sequence[Sequence[torch.Tensor]],
+    group: Group,
+    replaced: bool,
+) -> Finding:
+    """Return `result`, unless its rounded weights are right but something else is wrong.
+
+    That is the master in `state`, or the parameters' memory.
     """
     held = [
         one.detach().double().flatten()
@@ -166,8 +192,8 @@ def _exact(told, state, weights, gradients, group, replaced):
         if one.dtype in (torch.float32, torch.float64)
     ]
     right = [
-        w.double() - STEPS * LR * sum(one.double() for one in of_ranks) / group.ranks
-        for w, of_ranks in zip(weights, gradients, strict=False)
+        w.double() - STEPS * LR * total(tensor.double() for tensor in of_ranks) / group.ranks
+        for w, of_ranks in zip(weights, gradients, strict=True)
     ]
     error = (
         min(
@@ -181,14 +207,14 @@ def _exact(told, state, weights, gradients, group, replaced):
         else 0.0
     )
     rounded = error > MASTER_ERROR
-    told["values"] += [float(replaced), 1 + min(error / MASTER_ERROR, 100.0) if rounded else 0.0]
-    if told["looks"] or not (rounded or replaced):
-        return told
+    result["values"] += [float(replaced), 1 + min(error / MASTER_ERROR, 100.0) if rounded else 0.0]
+    if result["looks"] or not (rounded or replaced):
+        return result
     return (
-        {**told, "looks": "parameters replaced"}
+        {**result, "looks": "parameters replaced"}
         if replaced
         else {
-            **told,
+            **result,
             "looks": "master rounded",
             "expected": f"at most {MASTER_ERROR}",
             "got": f"{error:.1g}",
@@ -196,7 +222,7 @@ def _exact(told, state, weights, gradients, group, replaced):
     )
 
 
-def _farthest(wanted, held):
+def _farthest(wanted: Sequence[torch.Tensor], held: Sequence[torch.Tensor]) -> float:
     """The largest distance of a number of `wanted` from its nearest number in `held`.
 
     A master may be kept in any form, and the zeros are padding.
@@ -205,7 +231,14 @@ def _farthest(wanted, held):
     return max((flat(held)[:, None] - real[real != 0]).abs().min(0).values.tolist(), default=0.0)
 
 
-def _masters(at, state, parameters, watched, least, most):
+def _masters(
+    at: str,
+    state: Any,
+    parameters: Sequence[torch.Tensor],
+    watched: tuple[Created, LettingGo],
+    least: int,
+    most: int,
+) -> Finding:
     enough, (created, letting_go) = 4 * most + 32, watched
     got, kept = (
         held_bytes(state, parameters),
@@ -232,9 +265,10 @@ def _masters(at, state, parameters, watched, least, most):
 # --- 7: clip --------------------------------------------------------------------------------------
 
 
-def clip(name, seed):
+def clip(name: str, seed: int) -> Findings:
+    """Try the learner's clipping of shards by the norm of all numbers."""
     function = learners(name)
-    found: dict[str, list[Any]] = {"norm": [], "clipped": [], "traffic": []}
+    found: Findings = {"norm": [], "clipped": [], "traffic": []}
     for group in my_groups():
         sizes = random.Random(f"{seed} clip {group.ranks}")
         lengths = [sizes.randint(20, 40), sizes.randint(5, 19), 5, 2, 12, 1]
@@ -252,27 +286,34 @@ def clip(name, seed):
     return found
 
 
-def _clip(function, at, vectors, max_norm, padding, group):
-    shards, real, sizes = (
-        [piece(one, group.rank, group.ranks) for one in vectors],
-        [],
-        [len(one) for one in vectors],
-    )
-    for own, size in zip(shards, sizes, strict=False):
+def _clip(
+    function: Callable[..., Any],
+    at: str,
+    vectors: Sequence[torch.Tensor],
+    max_norm: float,
+    padding: float,
+    group: Group,
+) -> dict[str, Finding]:
+    shards = [piece(vector, group.rank, group.ranks) for vector in vectors]
+    sizes = [len(vector) for vector in vectors]
+    real: list[int] = []
+    for own, size in zip(shards, sizes, strict=True):
         real.append(max(0, min(len(own), size - group.rank * len(own))))
         own[real[-1] :] = padding
-    padded = [torch.cat([piece(one, rank, group.ranks) for rank in group]) for one in vectors]
-    given = flat([own[:n] for own, n in zip(shards, real, strict=False)]).clone()
+    padded = [torch.cat([piece(vector, rank, group.ranks) for rank in group]) for vector in vectors]
+    given = flat([own[:n] for own, n in zip(shards, real, strict=True)]).clone()
     with Ledger() as ledger:
         answer = function(shards, list(sizes), max_norm, group.handle)
     norm, right, got = (
         number(answer),
         flat(vectors).norm().item(),
+        # strict=False, because the learner's code may have changed the list
         flat([own[:n] for own, n in zip(shards, real, strict=False)]),
     )
     # the padding is zeros here
     here = [
-        flat([piece(one, rank, group.ranks) for one in vectors]).norm().item() for rank in group
+        flat([piece(vector, rank, group.ranks) for vector in vectors]).norm().item()
+        for rank in group
     ]
     places = sum(len(one) for one in padded) - sum(sizes)
     wrong = [
@@ -283,12 +324,12 @@ def _clip(function, at, vectors, max_norm, padding, group):
         ),
         ("norm padded", math.hypot(right, padding * math.sqrt(places))),
         ("norm of norms", sum(here)),
-        ("norm of norms", sum(one.norm().item() for one in vectors)),
+        ("norm of norms", sum(vector.norm().item() for vector in vectors)),
         ("norm averaged", right / math.sqrt(group.ranks)),
         ("norm squared", right**2),
         ("norm after", min(right, max_norm)),
         ("norm world rank", _by_world_rank(vectors, group)),
-        *(("norm one vector", one.norm().item()) for one in vectors),
+        *(("norm one vector", vector.norm().item()) for vector in vectors),
     ]
     looks = (
         None
@@ -322,20 +363,22 @@ def _clip(function, at, vectors, max_norm, padding, group):
     }
 
 
-def _by_world_rank(vectors, group):
+def _by_world_rank(vectors: Sequence[torch.Tensor], group: Group) -> float:
     """The norm if the rank in the world decides how many numbers of a shard are real."""
     found = []
-    for rank, member in zip(group, group.members, strict=False):
-        shards = [piece(one, rank, group.ranks) for one in vectors]
+    for rank, member in zip(group, group.members, strict=True):
+        shards = [piece(vector, rank, group.ranks) for vector in vectors]
         found += [
             own[: max(0, len(one) - member * len(own))]
-            for own, one in zip(shards, vectors, strict=False)
+            for own, one in zip(shards, vectors, strict=True)
         ]
     return flat(found).norm().item()
 
 
-def _clipped(at, got, given, max_norm, norm, own_norm):
-    def by(norm):
+def _clipped(
+    at: str, got: torch.Tensor, given: torch.Tensor, max_norm: float, norm: float, own_norm: float
+) -> Finding:
+    def by(norm: float) -> torch.Tensor:
         return given * min(1.0, max_norm / norm) if norm else given
 
     wrong = [
@@ -345,5 +388,5 @@ def _clipped(at, got, given, max_norm, norm, own_norm):
     ]
     if norm <= max_norm:
         wrong = wrong[1:]
-    told = compare(at, got, by(norm), wrong, atol=1e-6, other="clipped other")
-    return {**told, "values": [*told["values"], float(len(given))]}
+    result = compare(at, got, by(norm), wrong, atol=1e-6, other="clipped other")
+    return {**result, "values": [*result["values"], float(len(given))]}

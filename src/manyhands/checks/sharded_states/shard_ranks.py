@@ -4,14 +4,17 @@ Each experiment is a function of a name and the seed, which all ranks call in gr
 ranks and of 1. It returns {criterion: [finding]}.
 """
 
+from __future__ import annotations
+
 import random
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import nn
 
 from manyhands.checks.on_ranks import learners
+from manyhands.checks.rank_tools import total
 from manyhands.checks.sharded_states.findings_with_torch import (
     BF16,
     F32,
@@ -31,6 +34,12 @@ from manyhands.checks.sharded_states.held_with_torch import held_bytes
 from manyhands.checks.sharded_states.live_with_torch import Created, LettingGo
 from manyhands.ledger import Ledger
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from manyhands.checks.sharded_states.answers import Finding, Findings
+    from manyhands.checks.sharded_states.findings_with_torch import Group
+
 # with such a large eps, a sum differs from a mean, a difference that Adam hardly shows otherwise
 STEPS, LR, EPS = 3, 0.01, 0.003
 
@@ -38,9 +47,10 @@ STEPS, LR, EPS = 3, 0.01, 0.003
 # --- 2: shards ------------------------------------------------------------------------------------
 
 
-def _tensors(seed, what, ranks, rank=0):
-    """(text, tensor) of sizes that are divisible and sizes that are not, also of fewer numbers than
-    ranks, in three types.
+def _tensors(seed: int, what: str, ranks: int, rank: int = 0) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield (text, tensor) of sizes that are divisible and sizes that are not.
+
+    Some have fewer numbers than ranks. They are in three types.
     """
     sizes = random.Random(f"sizes {seed} {what}")
     shapes = (
@@ -51,7 +61,7 @@ def _tensors(seed, what, ranks, rank=0):
         (1,),
         (sizes.randint(2, 4), 5),
     )
-    for i, (shape, dtype) in enumerate(zip(shapes, (F64, F64, F32, F64, BF16, BF16), strict=False)):
+    for i, (shape, dtype) in enumerate(zip(shapes, (F64, F64, F32, F64, BF16, BF16), strict=True)):
         key = f"{seed} {what} {ranks} {rank} {i}"
         yield (
             f"shape {shape} on {ranks} ranks",
@@ -59,15 +69,19 @@ def _tensors(seed, what, ranks, rank=0):
         )
 
 
-def cut(name, seed):
-    function, found = learners(name), []
+def cut(name: str, seed: int) -> Findings:
+    """Try the learner's `shard`, for every tensor and group."""
+    function = learners(name)
+    found: list[Finding] = []
     for group in my_groups():
         for at, tensor in _tensors(seed, "cut", group.ranks):
             found.append(_cut(function, at, tensor, group.rank, group.ranks))
     return {"cut": found}
 
 
-def _cut(function, at, tensor, rank, ranks):
+def _cut(
+    function: Callable[..., Any], at: str, tensor: torch.Tensor, rank: int, ranks: int
+) -> Finding:
     right, size = piece(tensor, rank, ranks), length(tensor.numel(), ranks)
     got = function(tensor, rank, ranks)
     if not isinstance(got, torch.Tensor) or got.dtype != right.dtype:
@@ -89,21 +103,23 @@ def _cut(function, at, tensor, rank, ranks):
         ("every other", torch.cat([strided, flat.new_zeros(size - len(strided))])),
         *(("other shard", piece(tensor, other, ranks)) for other in range(ranks)),
     ]
-    told = compare(at, before, right, wrong)
+    result = compare(at, before, right, wrong)
     real = max(0, min(size, len(flat) - rank * size))
-    if told["looks"] == "other" and (before[:real] == right[:real]).all():
-        told["looks"] = "padding"
-    told["words"] = {"ranks": ranks}
+    if result["looks"] == "other" and (before[:real] == right[:real]).all():
+        result["looks"] = "padding"
+    result["words"] = {"ranks": ranks}
     tensor += 1
     shares = not bool((got == before).all())
-    told["values"] += [max(memory, size), float(shares)]
-    if told["looks"] is None and memory > size:
-        return {**told, "looks": "a view", "expected": size, "got": memory}
-    return {**told, "looks": "shares"} if told["looks"] is None and shares else told
+    result["values"] += [max(memory, size), float(shares)]
+    if result["looks"] is None and memory > size:
+        return {**result, "looks": "a view", "expected": size, "got": memory}
+    return {**result, "looks": "shares"} if result["looks"] is None and shares else result
 
 
-def whole(name, seed):
-    function, found = learners(name), []
+def whole(name: str, seed: int) -> Findings:
+    """Try the learner's `unshard`, for every tensor and group."""
+    function = learners(name)
+    found: list[Finding] = []
     for group in my_groups():
         for at, tensor in _tensors(seed, "whole", group.ranks):
             pieces = [piece(tensor, rank, group.ranks) for rank in group]
@@ -113,7 +129,7 @@ def whole(name, seed):
                 torch.cat(pieces[turn:] + pieces[:turn])[: tensor.numel()].view(tensor.shape)
                 for turn in group
             ]
-            told = compare(
+            result = compare(
                 at,
                 got,
                 tensor,
@@ -128,38 +144,42 @@ def whole(name, seed):
             enough = (group.ranks - 1) * pieces[0].numel() * tensor.element_size()
             sent = at_most(at, ledger.bytes_sent, enough, tensor.numel())
             found.append(
-                {**(told if told["looks"] else sent), "values": told["values"] + sent["values"]}
+                {
+                    **(result if result["looks"] else sent),
+                    "values": result["values"] + sent["values"],
+                }
             )
     return {"whole": found}
 
 
-def mean(name, seed):
+def mean(name: str, seed: int) -> Findings:
+    """Try the learner's `reduce_shard`, for every tensor and group."""
     function = learners(name)
-    found: dict[str, list[Any]] = {"mean": [], "traffic": []}
+    found: Findings = {"mean": [], "traffic": []}
     for group in my_groups():
         for each in zip(
-            *(list(_tensors(seed, "mean", group.ranks, rank)) for rank in group), strict=False
+            *(list(_tensors(seed, "mean", group.ranks, rank)) for rank in group), strict=True
         ):
             at, tensors = each[0][0], [tensor for _, tensor in each]
             with Ledger() as ledger:
                 got = function(tensors[group.rank].clone(), group.handle)
-            right, own = sum(tensors) / group.ranks, tensors[group.rank]
+            right, own = total(tensors) / group.ranks, tensors[group.rank]
             cut = partial(piece, rank=group.rank, ranks=group.ranks)
             wrong = [
-                ("summed", cut(sum(tensors))),
+                ("summed", cut(total(tensors))),
                 ("own", cut(own)),
                 ("own", cut(own / group.ranks)),
                 ("divided twice", cut(right / group.ranks)),
                 *(("other shard", piece(right, rank, group.ranks)) for rank in group),
             ]
-            told = compare(at, got, cut(right), wrong)
-            if told["looks"] == "shape" and got.dim() == 1:
-                told.update(
-                    looks="short" if len(got) < len(cut(right)) else "length",
-                    expected=len(cut(right)),
-                    got=len(got),
-                )
-            found["mean"].append(told)
+            result = compare(at, got, cut(right), wrong)
+            if result["looks"] == "shape" and got.dim() == 1:
+                result |= {
+                    "looks": "short" if len(got) < len(cut(right)) else "length",
+                    "expected": len(cut(right)),
+                    "got": len(got),
+                }
+            found["mean"].append(result)
             enough = (group.ranks - 1) * len(cut(right)) * own.element_size()
             found["traffic"].append(
                 at_most(at, ledger.bytes_sent, enough, own.numel(), whole=all_reduced(ledger))
@@ -170,30 +190,33 @@ def mean(name, seed):
 # --- 3: zero1 -------------------------------------------------------------------------------------
 
 
-def zero1(name, seed):
+def zero1(name: str, seed: int) -> Findings:
+    """Try the learner's steps of Adam on the rank's shard."""
     function, letting_go = learners(name), LettingGo()
-    found: dict[str, list[Any]] = {"weights": [], "states": [], "traffic": []}
+    found: Findings = {"weights": [], "states": [], "traffic": []}
     for group in my_groups():
         case = Steps(f"{seed} zero1 {group.ranks}", group)
         state: dict[Any, Any] = {}
-        got: list[Any] = []
+        got: list[torch.Tensor] = []
         places, created = [p.data_ptr() for p in case.parameters], Created()
         with Ledger() as ledger:
             for step in range(STEPS):
                 for parameter, gradient in zip(
-                    case.parameters, case.gradients[step][group.rank], strict=False
+                    case.parameters, case.gradients[step][group.rank], strict=True
                 ):
                     parameter.grad = gradient.clone()
                 with created:
                     function(list(case.parameters), state, LR, EPS, group.handle)
                 got.append(torch.cat([p.detach().flatten() for p in case.parameters]))
         replaced = [p.data_ptr() for p in case.parameters] != places
-        told = compare(
+        result = compare(
             group.text, torch.cat(got), case.right(), case.wrong(), other="not of one process"
         )
-        told["values"].append(float(replaced))
+        result["values"].append(float(replaced))
         found["weights"].append(
-            {**told, "looks": "parameters replaced"} if told["looks"] is None and replaced else told
+            {**result, "looks": "parameters replaced"}
+            if result["looks"] is None and replaced
+            else result
         )
         found["states"].append(_states(group.text, case, state, created, letting_go))
         found["traffic"].append(
@@ -207,9 +230,10 @@ def zero1(name, seed):
     return found
 
 
-def _states(at, case, state, created, letting_go):
-    """Judge whether the steps keep, in `state` or elsewhere, only what belongs to the shard, which
-    is two to three numbers per parameter, and counters.
+def _states(at: str, case: Steps, state: Any, created: Created, letting_go: LettingGo) -> Finding:
+    """Judge whether the steps keep only what belongs to the shard, in `state` or elsewhere.
+
+    This is two to three numbers per parameter, and counters.
     """
     least, most = 2 * length(case.numel, case.group.ranks), 3 * case.shard_numel
     enough = most + 2 * len(case.parameters)
@@ -238,7 +262,7 @@ def _states(at, case, state, created, letting_go):
 class Steps:
     """Parameters, and for each step the gradients of all ranks."""
 
-    def __init__(self, key, group):
+    def __init__(self, key: str, group: Group) -> None:
         sizes = random.Random(key)
         shapes = (
             (sizes.randint(5, 8), 9),
@@ -261,29 +285,31 @@ class Steps:
             sum(length(w.numel(), group.ranks) for w in self.weights),
         )
 
-    def _of_all(self, how):
-        """For each step the gradients of each parameter, made of the gradients of all ranks."""
+    def _of_all(
+        self, how: Callable[[Sequence[torch.Tensor]], torch.Tensor]
+    ) -> list[list[torch.Tensor]]:
+        """Return the gradients of each parameter in each step, made of those of all ranks."""
         return [
-            [how(list(of_ranks)) for of_ranks in zip(*step, strict=False)]
-            for step in self.gradients
+            [how(list(of_ranks)) for of_ranks in zip(*step, strict=True)] for step in self.gradients
         ]
 
-    def right(self):
-        """Return the weights after each step, one after the other, as torch.optim.Adam computes
-        them.
+    def right(self) -> torch.Tensor:
+        """Return the weights after each step, one after the other.
+
+        They are what torch.optim.Adam computes.
         """
         weights, after = [nn.Parameter(weight.clone()) for weight in self.weights], []
         adam = torch.optim.Adam(weights, lr=LR, eps=EPS)
-        for step in self._of_all(lambda of_ranks: sum(of_ranks) / len(of_ranks)):
+        for step in self._of_all(lambda of_ranks: total(of_ranks) / len(of_ranks)):
             for weight, gradient in zip(weights, step, strict=True):
                 weight.grad = gradient
             adam.step()
             after += [weight.detach().flatten().clone() for weight in weights]
         return torch.cat(after)
 
-    def wrong(self):
-        """[(mistake, weights after each step)]."""
-        mean = self._of_all(lambda of_ranks: sum(of_ranks) / len(of_ranks))
+    def wrong(self) -> Iterator[tuple[str, torch.Tensor]]:
+        """Yield (mistake, weights after each step)."""
+        mean = self._of_all(lambda of_ranks: total(of_ranks) / len(of_ranks))
         right, before = by_hand(self.weights, mean), [flat(self.weights)]
         for cut in (self._cut_each, self._cut_flat):
             own = [cut([step[rank] for rank in self.group]) for step in self.gradients]
@@ -304,7 +330,7 @@ class Steps:
             "weights own",
             torch.cat(by_hand(self.weights, [step[self.group.rank] for step in self.gradients])),
         )
-        yield "weights summed", torch.cat(by_hand(self.weights, self._of_all(sum)))
+        yield "weights summed", torch.cat(by_hand(self.weights, self._of_all(total)))
         yield "unmoved", torch.cat(before * STEPS)
         yield "stale", torch.cat([*before, *right[:-1]])
         yield "begun anew", torch.cat(by_hand(self.weights, mean, anew=True))
@@ -316,7 +342,7 @@ class Steps:
         )
         yield "eps default", torch.cat(by_hand(self.weights, mean, eps=1e-8))
 
-    def _of_flat(self, vector):
+    def _of_flat(self, vector: torch.Tensor) -> list[torch.Tensor]:
         return [
             part.view(w.shape)
             for part, w in zip(
@@ -324,19 +350,20 @@ class Steps:
             )
         ]
 
-    def _cut_each(self, versions):
-        """Parameters in which rank r's shard is the shard of version r, where each parameter is cut
-        separately.
+    def _cut_each(self, versions: Sequence[Sequence[torch.Tensor]]) -> list[torch.Tensor]:
+        """Return parameters in which rank r's shard is the shard of version r.
+
+        Each parameter is cut separately.
         """
         return [
             torch.cat([piece(one, rank, self.group.ranks) for rank, one in enumerate(of_ranks)])[
                 : of_ranks[0].numel()
             ].view(of_ranks[0].shape)
-            for of_ranks in zip(*versions, strict=False)
+            for of_ranks in zip(*versions, strict=True)
         ]
 
-    def _cut_flat(self, versions):
-        """The same, where all parameters are one vector."""
+    def _cut_flat(self, versions: Sequence[Sequence[torch.Tensor]]) -> list[torch.Tensor]:
+        """Return the same, where all parameters are one vector."""
         return self._of_flat(
             torch.cat(
                 [piece(flat(one), rank, self.group.ranks) for rank, one in enumerate(versions)]
@@ -344,10 +371,16 @@ class Steps:
         )
 
 
-def by_hand(weights, gradients, anew=False, count=lambda step, i: step + 1, eps=EPS):
+def by_hand(
+    weights: Sequence[torch.Tensor],
+    gradients: Sequence[Sequence[torch.Tensor]],
+    anew: bool = False,
+    count: Callable[[int, int], int] = lambda step, i: step + 1,
+    eps: float = EPS,
+) -> list[torch.Tensor]:
     """Return the weights after each step of Adam with a mistake, as vectors."""
     weights, after = [weight.clone() for weight in weights], []
-    moments = [(0.0, 0.0)] * len(weights)
+    moments: list[tuple[Any, Any]] = [(0.0, 0.0)] * len(weights)
     for step, of_step in enumerate(gradients):
         for i, gradient in enumerate(of_step):
             m, v = (0.0, 0.0) if anew else moments[i]

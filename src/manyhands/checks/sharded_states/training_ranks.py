@@ -1,14 +1,16 @@
-"""Exercise 8 of unit 16 on the ranks, a training loop around `fully_shard`, next to a single
-process that takes the same rows.
+"""Exercise 8 of unit 16 on the ranks, a training loop around `fully_shard`.
 
-That process also plays the likely mistakes, so that the check can name what is wrong with a loop.
+A single process takes the same rows. It also plays the likely mistakes, so that the check can name
+what is wrong with a loop.
 """
+
+from __future__ import annotations
 
 import itertools
 import math
 import random
 from functools import partial
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 import torch.distributed as dist
@@ -27,6 +29,14 @@ from manyhands.checks.rank_tools import (
 from manyhands.checks.sharded_states.findings_with_torch import F64, draw, finding, flat
 from manyhands.ledger import Ledger
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from manyhands.checks.sharded_states.answers import Finding, Findings
+
+    Make = Callable[[], nn.Module]
+    Rows = tuple[torch.Tensor, torch.Tensor]  # (x, y)
+
 STEPS, ROWS, MICRO_BATCHES, LR = 3, 32, 4, 0.5  # as in the text of the exercise
 PAIRS = [0, 2], [1, 3]  # meshes of two ranks
 _attempts = itertools.count()
@@ -42,14 +52,15 @@ WRONG: dict[str, dict[str, Any]] = {  # name of the mistake: how `_alone` makes 
 }
 
 
-def training(name, seed):
+def training(name: str, seed: int) -> Findings:
+    """Try the learner's training loop, on the mesh of all ranks and on pairs of ranks."""
     function, sizes = learners(name), random.Random(f"{seed} training")
     inputs, hidden, classes = sizes.randint(5, 9), sizes.randint(5, 9), 4
     make = partial(_network, inputs, hidden, classes)
     x = draw(f"{seed} rows", STEPS * ROWS, inputs)
     y = torch.tensor([sizes.randrange(classes) for _ in range(STEPS * ROWS)], device=x.device)
     mesh = init_device_mesh(device_of_any_call().type, (dist.get_world_size(),))
-    found: dict[str, list[Any]] = {"start": [], "steps": []}
+    found: Findings = {"start": [], "steps": []}
     net_seed = sizes.randrange(1000)
     first = _whole(function(make, x.clone(), y.clone(), net_seed, 0, 1.0, mesh))
     starts = {
@@ -71,12 +82,14 @@ def training(name, seed):
         found["steps"].append(
             _trained(function, make, (x, y), net_seed, steps, max_norm, mesh, begun)
         )
-    right = all(one["looks"] is None for one in found["steps"])
+    right = all(step["looks"] is None for step in found["steps"])
     found["steps"].append(_in_pairs(function, make, (x, y), net_seed, begun, right))
     return found
 
 
-def _in_pairs(function, make, rows, net_seed, begun, right):
+def _in_pairs(
+    function: Callable[..., Any], make: Make, rows: Rows, net_seed: int, begun: bool, right: bool
+) -> Finding:
     """The finding of one step on a mesh of two ranks.
 
     Each of the two meshes has its own rows, so that sums over the world are wrong. right: whether
@@ -93,18 +106,27 @@ def _in_pairs(function, make, rows, net_seed, begun, right):
     )
     (x, y), start = ([tensor, tensor.flip(0)] for tensor in rows), _start(make, net_seed, 2)
     with add_to_errors(f"on the mesh of the ranks {PAIRS[mine]}"):
-        told = _trained(function, make, (x[mine], y[mine]), net_seed, 1, 0.05, mesh, begun)
-    if told["looks"] == "other training" and right:
+        result = _trained(function, make, (x[mine], y[mine]), net_seed, 1, 0.05, mesh, begun)
+    if result["looks"] == "other training" and right:
         step = flat(start) - _alone(make, x[1 - mine], y[1 - mine], 1, 0.05, 2, start, clip="none")
-        got = torch.tensor(told["values"][:-1], dtype=F64)
+        got = torch.tensor(result["values"][:-1], dtype=F64)
         by_world = _alone(
             make, x[mine], y[mine], 1, 0.05, 2, start, more=(step.norm().item() / LR) ** 2
         )
-        told["looks"] = "norm of the world" if _equal(got, by_world) else "mesh ignored"
-    return {**told, "at": f"{told['at']}, on the mesh of the ranks {PAIRS[mine]}"}
+        result["looks"] = "norm of the world" if _equal(got, by_world) else "mesh ignored"
+    return {**result, "at": f"{result['at']}, on the mesh of the ranks {PAIRS[mine]}"}
 
 
-def _trained(function, make, rows, net_seed, steps, max_norm, mesh, begun):
+def _trained(
+    function: Callable[..., Any],
+    make: Make,
+    rows: Rows,
+    net_seed: int,
+    steps: int,
+    max_norm: float,
+    mesh: DeviceMesh,
+    begun: bool,
+) -> Finding:
     """The finding of one run on a mesh. begun: whether each rank has cut its own network."""
     x, y = rows
     with Ledger() as ledger:
@@ -130,13 +152,19 @@ def _trained(function, make, rows, net_seed, steps, max_norm, mesh, begun):
     return finding(at, looks, [*_all(got), scattered], *shown)
 
 
-def _network(inputs, hidden, classes):
+def _network(inputs: int, hidden: int, classes: int) -> nn.Module:
     return nn.Sequential(nn.Linear(inputs, hidden), nn.Tanh(), nn.Linear(hidden, classes)).to(
         device_of_any_call(), F64
     )
 
 
-def _looks(got, right, play, scattered, enough):
+def _looks(
+    got: torch.Tensor | None,
+    right: torch.Tensor,
+    play: Callable[..., torch.Tensor],
+    scattered: int,
+    enough: int,
+) -> str | None:
     if got is None:
         return "not sharded"
     if _equal(got, right):
@@ -152,9 +180,10 @@ def _looks(got, right, play, scattered, enough):
     return next((name for name, how in WRONG.items() if _equal(got, play(**how))), "other training")
 
 
-def _whole(net):
-    """Return all weights of a network that is cut, as one vector, or None if a parameter of it is
-    not cut.
+def _whole(net: Any) -> torch.Tensor | None:
+    """Return all weights of a network that is cut, as one vector.
+
+    Return None if a parameter of it is not cut.
     """
     parameters: list[Any] = list(net.parameters()) if isinstance(net, nn.Module) else []
     if not parameters or any(
@@ -165,40 +194,43 @@ def _whole(net):
     return flat([p.detach().full_tensor() for p in parameters])
 
 
-def _all(vector):
+def _all(vector: torch.Tensor | None) -> list[float]:
     return [] if vector is None else numbers(vector)
 
 
-def _apart(right, got, count=4):
+def _apart(
+    right: torch.Tensor, got: torch.Tensor | None, count: int = 4
+) -> tuple[list[float], list[float]]:
     """A few numbers of both, from the first one that differs."""
-    right, got = numbers(right), _all(got)
+    wanted, have = numbers(right), _all(got)
     first = next(
         (
             i
-            for i, (a, b) in enumerate(zip(right, got, strict=False))
+            for i, (a, b) in enumerate(zip(wanted, have, strict=False))
             if abs(a - b) > ATOL * (1 + abs(a))
         ),
         0,
     )
-    return right[first : first + count], got[first : first + count]
+    return wanted[first : first + count], have[first : first + count]
 
 
-def _equal(got, right):
+def _equal(got: torch.Tensor, right: torch.Tensor) -> bool:
     return got.shape == right.shape and close(got.cpu(), right.cpu(), ATOL)
 
 
-def _start(make, seed, ranks, mixed=False):
-    """The weights that the shards form, either of one network or, if mixed, with rank r's rows from
-    the network of seed + r.
+def _start(make: Make, seed: int, ranks: int, mixed: bool = False) -> list[torch.Tensor]:
+    """Return the weights that the shards form.
+
+    They are of one network or, if `mixed`, rank r's rows are from the network of seed + r.
     """
     nets = []
     for rank in range(ranks):
         torch.manual_seed(seed + rank * mixed)
         nets.append([p.detach() for p in make().parameters()])
-    return [torch.cat(_pieces(versions, ranks)) for versions in zip(*nets, strict=False)]
+    return [torch.cat(_pieces(versions, ranks)) for versions in zip(*nets, strict=True)]
 
 
-def _pieces(versions, ranks):
+def _pieces(versions: Sequence[torch.Tensor], ranks: int) -> list[torch.Tensor]:
     """Rank r's rows of version r, where the last ranks may have none."""
     return [
         version.chunk(ranks)[rank]
@@ -208,15 +240,27 @@ def _pieces(versions, ranks):
 
 
 def _alone(
-    make, x, y, steps, max_norm, ranks, start, scatter="last", clip="all", factor=1.0, more=0.0
-):
-    """The weights of a single process that plays all ranks. scatter: the micro-batch whose backward
-    a reduce-scatter follows. more: what is added to the square of the norm.
+    make: Make,
+    x: torch.Tensor,
+    y: torch.Tensor,
+    steps: int,
+    max_norm: float,
+    ranks: int,
+    start: Sequence[torch.Tensor],
+    scatter: str = "last",
+    clip: str = "all",
+    factor: float = 1.0,
+    more: float = 0.0,
+) -> torch.Tensor:
+    """Return the weights of a single process that plays all ranks.
+
+    `scatter`: the micro-batch whose backward a reduce-scatter follows. `more`: what is added to the
+    square of the norm.
     """
     net = make()
     parameters = list(net.parameters())
     with torch.no_grad():
-        for parameter, values in zip(parameters, start, strict=False):
+        for parameter, values in zip(parameters, start, strict=True):
             parameter.copy_(values)
     waiting = [torch.zeros_like(p) for p in parameters]
     for step in range(steps):
@@ -227,21 +271,25 @@ def _alone(
                 for total, gradient in zip(
                     later if i and scatter == "first" else now,
                     torch.autograd.grad(loss, parameters),
-                    strict=False,
+                    strict=True,
                 ):
                     total += gradient
-        gradients = [a + b for a, b in zip(now, waiting, strict=False)]
+        gradients = [a + b for a, b in zip(now, waiting, strict=True)]
         waiting = later
         _clip(gradients, max_norm, ranks, clip, more)
         with torch.no_grad():
-            for parameter, gradient in zip(parameters, gradients, strict=False):
-                parameter -= LR * gradient
+            for parameter, gradient in zip(parameters, gradients, strict=True):
+                parameter.sub_(LR * gradient)
     return flat([p.detach() for p in parameters])
 
 
-def _clip(gradients, max_norm, ranks, clip, more=0.0):
-    """Clip in place by the norm of all gradients, by the sum of the norms of the ranks' rows, or
-    each rank's rows by the norm of these rows.
+def _clip(
+    gradients: Sequence[torch.Tensor], max_norm: float, ranks: int, clip: str, more: float = 0.0
+) -> None:
+    """Clip gradients in place.
+
+    The norm is that of all gradients or the sum of the norms of the ranks' rows, or each rank's
+    rows are clipped by the norm of these rows.
     """
     rows = [_pieces([gradient] * ranks, ranks) for gradient in gradients]
     shards = [[pieces[rank] for pieces in rows if rank < len(pieces)] for rank in range(ranks)]
@@ -250,6 +298,6 @@ def _clip(gradients, max_norm, ranks, clip, more=0.0):
         norms = [
             sum(norms) if clip == "sum" else math.sqrt(sum(norm**2 for norm in norms) + more)
         ] * ranks
-    for shard, norm in zip(shards, norms, strict=False):
+    for shard, norm in zip(shards, norms, strict=True):
         for piece in shard if norm > max_norm and clip != "none" else ():
             piece *= max_norm / norm

@@ -1,24 +1,37 @@
-"""What unit 15's checks ask for in the notebook's kernel, drawn from a seed, namely products of
-named tensors, layouts on a mesh, programs and memories.
+"""What unit 15's checks ask for in the notebook's kernel, drawn from a seed.
 
-A product is (a, b, out), each of which is a tuple of names of dimensions. A layout is {dimension:
-axis of the mesh}, and a mesh is {axis: ranks}.
+These are products of named tensors, layouts on a mesh, programs and memories. A product is (a, b,
+out), each of which is a tuple of names of dimensions. A layout is {dimension: axis of the mesh},
+and a mesh is {axis: ranks}.
 """
+
+from __future__ import annotations
 
 import math
 import random
 from itertools import pairwise
 from itertools import product as all_of
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+Names = tuple[str, ...]  # of a tensor's dimensions
+Product = tuple[Names, Names, Names]  # (a, b, out)
+Layout = dict[str, str]  # {dimension: axis of the mesh}
+Mesh = dict[str, int]  # {axis: ranks}
+Sizes = dict[str, int]  # {dimension: numbers along it}
+Program = tuple[list[Product], Sizes, Layout, Mesh]
+Job = tuple[list[Product], Sizes, Mesh, int]  # the last one is memory_bytes
 
 # the mesh on which the ranks compute products, before its axes get different names
 MESH = {"x": 2, "y": 2}
 AXES = "ring node rack tile lane pipe".split()  # names that no exercise shows
 DIMENSIONS = "time token expert slot unit pixel colour word bin cell band path step".split()
 MESHES = (MESH, {"x": 4, "y": 1}, {"x": 1, "y": 4})
-PRODUCTS = [
-    tuple(tuple(dims.split()) for dims in product)
-    for product in (
+PRODUCTS: list[Product] = [
+    (tuple(a.split()), tuple(b.split()), tuple(out.split()))
+    for a, b, out in (
         ("batch in", "in hidden", "batch hidden"),
         ("batch", "batch hidden", "batch"),  # hidden is in one operand alone, and summed away
         ("batch in", "hidden in", "hidden"),
@@ -31,9 +44,10 @@ PRODUCTS = [
 ITEM = 4  # bytes of a number, in exercise 7
 
 
-def new_names(draw):
-    """{name: a different one} for all axes and dimensions, because an answer must not rely on the
-    names.
+def new_names(draw: random.Random) -> dict[str, str]:
+    """Return {name: a different one} for all axes and dimensions.
+
+    An answer must not rely on the names.
     """
     dimensions = names_of(*(dims for product in PRODUCTS for dims in product), ("depth", "middle"))
     return {
@@ -42,32 +56,35 @@ def new_names(draw):
     }
 
 
-def renamed(value, names):
-    """The same tuples, lists and dictionaries with the new names in them."""
+def rename(value: Any, names: dict[str, str]) -> Any:
+    """Return the same tuples, lists and dictionaries with the new names in them."""
     if isinstance(value, dict):
-        return {renamed(key, names): renamed(one, names) for key, one in value.items()}
+        return {rename(key, names): rename(one, names) for key, one in value.items()}
     if isinstance(value, (tuple, list)):
-        return type(value)(renamed(one, names) for one in value)
+        return type(value)(rename(one, names) for one in value)
     return names.get(value, value) if isinstance(value, str) else value
 
 
-def names_of(*tensors):
+def names_of(*tensors: Names) -> list[str]:
+    """Return the names of the tensors' dimensions, each of them once."""
     return list(dict.fromkeys(d for dims in tensors for d in dims))
 
 
-def axes(dims, layout):
+def axes(dims: Names, layout: Layout) -> set[str]:
+    """Return the axes on which a tensor's dimensions are."""
     return {layout[d] for d in dims if d in layout}
 
 
-def possible(a, b, layout):
+def possible(a: Names, b: Names, layout: Layout) -> bool:
     """Whether no two dimensions of a product are on one axis."""
     on = [layout[d] for d in names_of(a, b) if d in layout]
     return len(on) == len(set(on))
 
 
-def rule(a, b, out, layout):
-    """The axes to sum over, (for the product in forward, for a's gradient, for b's gradient), each
-    in order.
+def rule(a: Names, b: Names, out: Names, layout: Layout) -> tuple[list[str], ...]:
+    """Return the axes to sum over, each in order.
+
+    They are (for the product in forward, for a's gradient, for b's gradient).
     """
     on_a, on_b = axes(a, layout), axes(b, layout)
     return tuple(
@@ -75,13 +92,13 @@ def rule(a, b, out, layout):
     )
 
 
-def layouts(names, mesh):
+def layouts(names: Sequence[str], mesh: Mesh) -> Iterator[Layout]:
     """All ways to put each of these dimensions on an axis or on none."""
     for choice in all_of((None, *mesh), repeat=len(names)):
         yield {name: axis for name, axis in zip(names, choice, strict=True) if axis}
 
 
-def products(seed):
+def products(seed: int) -> tuple[Mesh, list[tuple[Product, Layout, Sizes]]]:
     """(mesh, [(product, layout, sizes)]) for exercise 5, with all layouts that are possible.
 
     Some name a dimension that the product does not have.
@@ -100,10 +117,10 @@ def products(seed):
                 )
             )
     draw.shuffle(found)
-    return renamed((MESH, found), new_names(draw))
+    return rename((MESH, found), new_names(draw))
 
 
-def refusals(seed):
+def refusals(seed: int) -> list[tuple[Product, Layout, bool]]:
     """[(product, layout, whether it is possible)] for exercise 5."""
     draw, found = random.Random(f"refusals {seed}"), []
     linear, _, lone = PRODUCTS[:3]
@@ -119,7 +136,7 @@ def refusals(seed):
         names = draw.sample("xy", 2)
         named = {dimension: names[axis] for dimension, axis in layout.items()}
         asked = product, named, possible(product[0], product[1], named)
-        found.append(renamed(asked, new_names(draw)))
+        found.append(rename(asked, new_names(draw)))
     draw.shuffle(found)
     return found
 
@@ -127,7 +144,7 @@ def refusals(seed):
 # --- 6 and 7 --------------------------------------------------------------------------------------
 
 
-def program(depth):
+def program(depth: int | str) -> list[Product]:
     """`depth` layers after each other, as [(a, b, out), ...].
 
     The first a is data, and every other a is the output of the layer before.
@@ -138,18 +155,19 @@ def program(depth):
             (("batch", "in"), first, ("batch", "head", "size")),
             (("batch", "head", "size"), second, ("batch", "out")),
         ]
-    widths = ("in", "hidden", "out") if depth == 2 else ("in", "hidden", "middle", "out")
+    widths: Names = ("in", "hidden", "out") if depth == 2 else ("in", "hidden", "middle", "out")
     return [(("batch", a), (a, b), ("batch", b)) for a, b in pairwise(widths)]
 
 
-def numbers(dims, sizes, layout, mesh):
+def numbers(dims: Names, sizes: Sizes, layout: Layout, mesh: Mesh) -> int:
     """How many numbers a rank's piece of a tensor has."""
     return math.prod(sizes[d] // mesh[layout[d]] if d in layout else sizes[d] for d in dims)
 
 
-def reduced(products, layout):
-    """[("forward" or "backward", axis, tensor)] of a program's all-reduces, each tensor as its
-    dimensions' names.
+def reduced(products: Sequence[Product], layout: Layout) -> Iterator[tuple[str, str, Names]]:
+    """Yield ("forward" or "backward", axis, tensor) of a program's all-reduces.
+
+    Each tensor is given as its dimensions' names.
     """
     for number, (a, b, out) in enumerate(products):
         forward, for_a, for_b = rule(a, b, out, layout)
@@ -158,14 +176,14 @@ def reduced(products, layout):
         yield from (("backward", axis, b) for axis in for_b)
 
 
-def runs_well(products, sizes, layout, mesh):
+def runs_well(products: Sequence[Product], sizes: Sizes, layout: Layout, mesh: Mesh) -> bool:
     """Whether a layout is possible for all products, and every size that is cut can be divided."""
     return all(possible(a, b, layout) for a, b, _ in products) and not any(
         size % mesh[layout[d]] for d, size in sizes.items() if d in layout
     )
 
 
-def programs(seed):
+def programs(seed: int) -> list[Program]:
     """[(products, sizes, layout, mesh)] for exercise 6.
 
     In one of the programs of each depth, every dimension is cut over several ranks, so that each
@@ -192,14 +210,17 @@ def programs(seed):
                 _program(draw, MESH, program("heads"), way)
                 for way in ({"head": "x", "size": "y"}, {"batch": "y", "head": "x"})
             ]
-            return [renamed(one, new_names(draw)) for one in found]
+            return [rename(one, new_names(draw)) for one in found]
 
 
-def dimensions(products):
+def dimensions(products: Iterable[Product]) -> list[str]:
+    """Return the names of all dimensions of a program."""
     return names_of(*(dims for product in products for dims in product))
 
 
-def _program(draw, mesh, products, way=None):
+def _program(
+    draw: random.Random, mesh: Mesh, products: list[Product], way: Layout | None = None
+) -> Program:
     names = dimensions(products)
     sizes = {
         name: 4 * size
@@ -213,7 +234,14 @@ def _program(draw, mesh, products, way=None):
     return products, sizes, way or draw.choice(ways), mesh
 
 
-def sent_bytes(products, sizes, layout, mesh, ways=("forward", "backward"), each=None):
+def sent_bytes(
+    products: Sequence[Product],
+    sizes: Sizes,
+    layout: Layout,
+    mesh: Mesh,
+    ways: Sequence[str] = ("forward", "backward"),
+    each: Callable[[int], float] | None = None,
+) -> float:
     """The bytes that a rank sends in a step.
 
     `each`: what an all-reduce over p ranks sends for each byte, by default as a ring does.
@@ -228,9 +256,18 @@ def sent_bytes(products, sizes, layout, mesh, ways=("forward", "backward"), each
     )
 
 
-def held_bytes(products, sizes, layout, mesh, kept=None, copies=4):
-    """The bytes that a rank holds, which are `copies` of the weights, because of gradients and
-    Adam's two numbers, and `kept`, which is the data and each product's output by default.
+def held_bytes(
+    products: Sequence[Product],
+    sizes: Sizes,
+    layout: Layout,
+    mesh: Mesh,
+    kept: Sequence[Names] | None = None,
+    copies: int = 4,
+) -> int:
+    """Return the bytes that a rank holds.
+
+    They are `copies` of the weights, because of gradients and Adam's two numbers, and `kept`, which
+    is the data and each product's output by default.
     """
     kept = [products[0][0], *(out for _, _, out in products)] if kept is None else kept
     weights = sum(numbers(b, sizes, layout, mesh) for _, b, _ in products)
@@ -259,16 +296,16 @@ TRAPS = (
 HEADS = "three copies", "exactly", "four dimensions"
 
 
-def jobs(seed):
+def jobs(seed: int) -> list[Job]:
     """[(products, sizes, mesh, memory_bytes)] of exercise 7.
 
     In each of them, one of the traps leads to a wrong answer.
     """
     draw = random.Random(f"jobs {seed}")
-    return [renamed(_job(draw, trap), new_names(draw)) for trap in TRAPS]
+    return [rename(_job(draw, trap), new_names(draw)) for trap in TRAPS]
 
 
-def _job(draw, trap):
+def _job(draw: random.Random, trap: str) -> Job:
     while True:
         products, mesh = (
             program("heads" if trap in HEADS else 2),
@@ -305,24 +342,34 @@ def _job(draw, trap):
             return job
 
 
-def seen_by(trap, products, sizes, mesh, memory):
-    """[(bytes sent, layout)] of all layouts that seem to fit if you fall into this trap, or of all
-    layouts that do fit if `trap` is None.
+def seen_by(
+    trap: str | None, products: Sequence[Product], sizes: Sizes, mesh: Mesh, memory: int
+) -> list[tuple[float, Layout]]:
+    """Return [(bytes sent, layout)] of all layouts that seem to fit if you fall into this trap.
+
+    If `trap` is None, it is all layouts that do fit.
     """
     data, *outputs = products[0][0], *(out for _, _, out in products)
-    kept = {"no activations": (), "no data": outputs, "no last output": [data, *outputs[:-1]]}.get(
-        trap
-    )
+    keeps: dict[str | None, Sequence[Names]] = {
+        "no activations": (),
+        "no data": outputs,
+        "no last output": [data, *outputs[:-1]],
+    }
+    kept = keeps.get(trap)
     sends: dict[str | None, dict[str, Any]] = {
         "no ring": {"each": lambda p: 1},
         "to each other": {"each": lambda p: p - 1},
         "forward only": {"ways": ("forward",)},
     }
     send = sends.get(trap, {})
-    memory = {"numbers": 4 * memory, "exactly": memory - 1, "just over": memory + 1}.get(
-        trap, memory
-    )
-    copies, found = {"three copies": 3, "one copy": 1}.get(trap, 4), []
+    memories: dict[str | None, int] = {
+        "numbers": 4 * memory,
+        "exactly": memory - 1,
+        "just over": memory + 1,
+    }
+    memory = memories.get(trap, memory)
+    copies = 3 if trap == "three copies" else 1 if trap == "one copy" else 4
+    found = []
     for way in layouts(list(sizes)[: 4 if trap == "four dimensions" else None], mesh):
         divides = runs_well(products, sizes, way, mesh) or trap in ("odd batch", "odd weight")
         used = (trap == "axis once" and len(set(way.values())) < len(way)) or (

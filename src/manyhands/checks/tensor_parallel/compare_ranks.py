@@ -1,21 +1,31 @@
-"""How unit 15's experiments try an answer, namely forward and backward next to a single process,
-and what each of them sends.
+"""How unit 15's experiments try an answer.
 
+They compare forward and backward with a single process, and count what each of them sends.
 Everything is float64, so that every difference is a mistake and not rounding.
 """
+
+from __future__ import annotations
 
 import time
 import traceback
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 import torch.distributed as dist
 
 from manyhands.checks.by_hand import closed, loaded
 from manyhands.checks.on_ranks import UnwrittenError
-from manyhands.checks.rank_tools import add_to_errors, device_of_any_call, short_lived
+from manyhands.checks.rank_tools import add_to_errors, device_of_any_call, short_lived, total
 from manyhands.ledger import Ledger, models
 from manyhands.links import conjugate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from manyhands.checks.tensor_parallel.answers import Compared, Tried
+
+    Wrong = Mapping[str, torch.Tensor]  # {mistake: what it gives}
 
 GROUPS = ([0, 1, 2, 3], [0, 2, 3], [1, 3], [2])  # the last two begin with a rank that is not rank 0
 TOLERANCE = 1e-11
@@ -29,24 +39,26 @@ FRAMEWORKS = (
 )
 
 
-def in_groups():
-    """For each group in turn, yield its members and the group (the world is `None`) on its ranks,
-    while the others wait until it is done.
+def in_groups() -> Iterator[tuple[list[int], dist.ProcessGroup | None]]:
+    """Yield, for each group in turn, its members and the group on its ranks.
+
+    The world is `None`. The other ranks wait until the group is done.
     """
     groups = [
         None if len(members) == dist.get_world_size() else short_lived(dist.new_group(members))
         for members in GROUPS
     ]
-    for members, group in zip(GROUPS, groups, strict=False):
+    for members, group in zip(GROUPS, groups, strict=True):
         if dist.get_rank() in members:
-            yield members, group
+            yield members, cast("dist.ProcessGroup | None", group)
         dist.barrier()
 
 
 @contextmanager
-def learners_own():
-    """Close the package's f and g while the learner's code runs, and report a stub within it by its
-    name.
+def learners_own() -> Iterator[None]:
+    """Close the package's f and g while the learner's code runs.
+
+    A stub within the block is reported by its name.
     """
     try:
         ours = (
@@ -62,21 +74,30 @@ def learners_own():
         raise UnwrittenError(frame.f_code.co_qualname) from error
 
 
-def drawn(seed):
-    """A function that draws a tensor of a shape, the same one on every rank."""
+def make_draw(seed: int) -> Callable[..., torch.Tensor]:
+    """Return a function that draws a tensor of a shape, the same one on every rank."""
     chance = torch.Generator().manual_seed(seed)
     return lambda *shape: torch.randn(*shape, generator=chance, dtype=torch.float64).to(
         device_of_any_call()
     )
 
 
-def leaf(tensor):
+def leaf(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a contiguous copy of the tensor that requires a gradient."""
     return tensor.detach().clone(memory_format=torch.contiguous_format).requires_grad_()
 
 
-def tried(
-    call, given, right, slope, group, wrong=None, wrong_gradients=None, between=None, late=None
-):
+def try_out(
+    call: Callable[..., Any],
+    given: Mapping[str, torch.Tensor],
+    right: Sequence[torch.Tensor],
+    slope: torch.Tensor,
+    group: dist.ProcessGroup | None,
+    wrong: Wrong | None = None,
+    wrong_gradients: Mapping[str, Wrong] | None = None,
+    between: Callable[[], Any] | None = None,
+    late: bool | None = None,
+) -> Tried:
     """Return the outcome of `call(*given.values())` and its backward from `slope` as plain data.
 
     right: (output, gradient of each of `given`). wrong, wrong_gradients[name]: {mistake: what it
@@ -89,11 +110,11 @@ def tried(
         time.sleep(LATE_S * bool(late))
         with Ledger() as forward:
             output = call(*given.values())
-        value = (told if late is None else _told_twice)("output", output, right[0], wrong)
+        value = (compare if late is None else _compare_twice)("output", output, right[0], wrong)
         detached = isinstance(output, torch.Tensor) and not output.requires_grad
         touched = [
             name
-            for (name, one), old in zip(given.items(), before, strict=False)
+            for (name, one), old in zip(given.items(), before, strict=True)
             if not same(one.detach(), old)
         ]
         if between:
@@ -105,8 +126,8 @@ def tried(
     if not same(slope, slope_before):
         touched.append("gradient")
     gradients = [
-        told(name, one.grad, wanted, (wrong_gradients or {}).get(name))
-        for (name, one), wanted in zip(given.items(), right[1:], strict=False)
+        compare(name, one.grad, wanted, (wrong_gradients or {}).get(name))
+        for (name, one), wanted in zip(given.items(), right[1:], strict=True)
     ]
     return {
         "rank": dist.get_rank(),
@@ -121,20 +142,21 @@ def tried(
     }
 
 
-def sum_of_memory(tensors, like):
-    """What an all-reduce of gloo returns for tensors with different strides, since it adds up
-    memory. The result is laid out like `like`, which is one of them.
+def sum_of_memory(tensors: Sequence[torch.Tensor], like: torch.Tensor) -> torch.Tensor:
+    """Return what an all-reduce of gloo returns for tensors with different strides.
+
+    It adds up memory. The result is laid out like `like`, which is one of them.
     """
-    total = sum(one.as_strided((one.numel(),), (1,)) for one in tensors)
-    return total.as_strided(like.shape, like.stride())
+    memory = total(tensor.as_strided((tensor.numel(),), (1,)) for tensor in tensors)
+    return memory.as_strided(like.shape, like.stride())
 
 
-def sent(ledger):
+def sent(ledger: Ledger) -> list[int]:
     """[collective calls of more than one rank, bytes that this rank sent]."""
     return [sum(entry.group_size > 1 for entry in ledger.entries), ledger.bytes_sent]
 
 
-def one_sum(tensor, group):
+def one_sum(tensor: torch.Tensor, group: dist.ProcessGroup | None) -> list[int]:
     """What `sent` returns for one all-reduce of a tensor of this size."""
     size, nbytes = dist.get_world_size(group), tensor.numel() * tensor.element_size()
     steps = models.steps(
@@ -143,17 +165,21 @@ def one_sum(tensor, group):
     return [int(size > 1), sum(step.bytes for step in steps if step.kind == "sent")]
 
 
-def same(a, b, tolerance=TOLERANCE):
+def same(a: torch.Tensor, b: torch.Tensor, tolerance: float = TOLERANCE) -> bool:
+    """Return whether two tensors have the same shape and nearly the same numbers."""
     return a.shape == b.shape and torch.allclose(a, b, rtol=tolerance, atol=tolerance)
 
 
-def told(name, got, right, wrong=None):
-    """Return one comparison as plain data: whether it is right, some of its numbers as evidence,
-    and which of the `wrong` tensors it looks like.
+def compare(name: str, got: Any, right: torch.Tensor, wrong: Wrong | None = None) -> Compared:
+    """Return one comparison as plain data.
+
+    It has whether the value is right, some of its numbers as evidence, and which of the `wrong`
+    tensors it looks like.
     """
-    found = {
+    found: Compared = {
         "name": name,
         "right": False,
+        "looks": "",
         "sample": [],
         "wanted": sample(right),
         "shape": None,
@@ -179,24 +205,27 @@ def told(name, got, right, wrong=None):
     return {**found, "right": same(got, right), "looks": looks}
 
 
-def _told_twice(name, got, right, wrong=None):
+def _compare_twice(
+    name: str, got: Any, right: torch.Tensor, wrong: Wrong | None = None
+) -> Compared:
     """Return the same for an output.
 
     An output that is wrong at first and right a little later looks "late". A gradient is copied
     when the backward pass gathers it, so it does not change later.
     """
-    found, looks = told(name, got, right, wrong), 0
+    found, looks = compare(name, got, right, wrong), 0
     while not found["right"] and looks < LOOKS:
         looks += 1
         time.sleep(LATE_S)
-        if told(name, got, right)["right"]:
+        if compare(name, got, right)["right"]:
             return {**found, "looks": "late"}
     return found
 
 
-def sample(tensor):
-    """A few numbers that distinguish a tensor from one with the same values in a different
-    order.
+def sample(tensor: torch.Tensor) -> list[float]:
+    """Return a few numbers by which a tensor can be recognised.
+
+    They differ from those of a tensor with the same values in a different order.
     """
     flat = tensor.detach().double().flatten().cpu()
     weights = torch.arange(1, 1 + flat.numel()).double().sin()

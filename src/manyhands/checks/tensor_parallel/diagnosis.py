@@ -4,19 +4,45 @@ Every `..._problem` returns None or the details of a FAIL line, which are `rank`
 and the likely `mistake`.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
 from manyhands.checks.tensor_parallel import cases
 from manyhands.checks.tensor_parallel.messages import MISTAKES, PLACES
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
 
-def problem(key, expected=None, got=None, rank=None, **words):
+    from manyhands.checks.report import Problem, Rank
+    from manyhands.checks.tensor_parallel.answers import LayerCase, Piece, Refused
+    from manyhands.checks.tensor_parallel.cases import Job, Layout, Mesh, Product, Program, Sizes
+
+    C = TypeVar("C", bound=LayerCase)
+    ProductCase = tuple[Product, Layout, Sizes]
+    Pairs = list[tuple[str, float]]  # (axis, numbers), sorted
+    # (case, table, for each rank [(right, numbers)] of output, gradient of a, of b)
+    Run = tuple[ProductCase, list[list[str]], tuple[list[tuple[bool, list[Any]]], ...]]
+
+
+def problem(
+    key: str | tuple[str, str],
+    expected: Any = None,
+    got: Any = None,
+    rank: Rank = None,
+    **words: Any,
+) -> Problem:
     """Return the details of a FAIL line, whose text may also name `got` and `rank`."""
     text = MISTAKES[key].format(got=got, rank=rank, **words)
     return {"rank": rank, "expected": expected, "got": got, "mistake": text}
 
 
-def of(what, looks, expected=None, got=None, rank=None, **words):
-    """Return the same for a mistake in one of several places, with the words for this place if they
-    exist, else with the words for all places.
+def of(
+    what: str, looks: str, expected: Any = None, got: Any = None, rank: Rank = None, **words: Any
+) -> Problem:
+    """Return the details of a FAIL line for a mistake in one of several places.
+
+    If a text for this place exists, it is used, and otherwise the text for all places.
     """
     key = (what, looks) if (what, looks) in MISTAKES else looks
     return problem(key, expected, got, rank, what=PLACES.get(what, what), **words)
@@ -25,9 +51,10 @@ def of(what, looks, expected=None, got=None, rank=None, **words):
 # --- 1 to 4: layers on the ranks ------------------------------------------------------------------
 
 
-def mark_small_groups(found):
-    """Mark what is wrong without a known reason in a smaller group only, while all numbers of the
-    layer are right with all ranks, as wrong because of the group.
+def mark_small_groups(found: list[C]) -> list[C]:
+    """Mark what is wrong in a smaller group only as wrong because of the group.
+
+    It must have no known reason, and all numbers of the layer must be right with all ranks.
     """
     most = max(case["size"] for case in found)
     wrong = {
@@ -43,12 +70,10 @@ def mark_small_groups(found):
     return found
 
 
-def value_problem(case):
-    """Judge the output. `case`: what one rank reports about one run (see `compare_ranks.tried`)."""
-    value, at = (
-        case["value"],
-        {"rank": case["rank"], "size": case["size"], "members": case["members"]},
-    )
+def value_problem(case: LayerCase) -> Problem | None:
+    """Judge the output. `case`: what one rank reports about one run (see `compare_ranks.try_out`)."""
+    value = case["value"]
+    at: dict[str, Any] = {key: case[key] for key in ("rank", "size", "members")}
     if not value["right"]:
         shapes = value["looks"] == "shape"
         expected, got = (
@@ -61,17 +86,20 @@ def value_problem(case):
     return of(case["what"], "touched", name=touched[0], **at) if touched else None
 
 
-def gradients_problem(case):
-    at = {"rank": case["rank"], "size": case["size"], "members": case["members"]}
+def gradients_problem(case: LayerCase) -> Problem | None:
+    """Judge the gradients of one run on a rank, and whether backward could begin."""
+    at: dict[str, Any] = {key: case[key] for key in ("rank", "size", "members")}
     if case["detached"]:
         return of(case["what"], "detached", **at)
     if case["value"]["shape"] != case["value"]["wanted shape"]:
         return of(case["what"], "no backward", **at)
-    for one in case["gradients"]:
-        if not one["right"]:
-            place = f"{case['what']} {one['name']}"
+    for gradient in case["gradients"]:
+        if not gradient["right"]:
+            place = f"{case['what']} {gradient['name']}"
             looks = (
-                one["looks"] if (place, one["looks"]) in MISTAKES else "gradient " + one["looks"]
+                gradient["looks"]
+                if (place, gradient["looks"]) in MISTAKES
+                else "gradient " + gradient["looks"]
             )
             if not case["value"]["right"] and looks in (
                 "gradient other",
@@ -79,15 +107,22 @@ def gradients_problem(case):
                 "gradient not finite",
             ):
                 return problem(
-                    "gradient follows", one["wanted"], one["sample"], case["rank"], name=one["name"]
+                    "gradient follows",
+                    gradient["wanted"],
+                    gradient["sample"],
+                    case["rank"],
+                    name=gradient["name"],
                 )
-            return of(place, looks, one["wanted"], one["sample"], name=one["name"], **at)
+            return of(
+                place, looks, gradient["wanted"], gradient["sample"], name=gradient["name"], **at
+            )
     return of(case["what"], "gradient touched", **at) if "gradient" in case["touched"] else None
 
 
-def calls_problem(case):
-    for way, right in zip(("forward", "backward"), case["sums"], strict=True):
-        got = case[way]
+def calls_problem(case: LayerCase) -> Problem | None:
+    """Judge the collective calls of one run and the bytes that they send."""
+    sent = case["forward"], case["backward"]
+    for way, got, right in zip(("forward", "backward"), sent, case["sums"], strict=True):
         if got != right:
             looks = (
                 "many"
@@ -114,7 +149,7 @@ def calls_problem(case):
     return None
 
 
-def sent_problem(case):
+def sent_problem(case: LayerCase) -> Problem | None:
     """Return the same for exercise 8, where sums may be packed into fewer calls."""
     (_, forward), (_, backward) = case["forward"], case["backward"]
     (_, may), (_, must) = case["sums"]
@@ -132,14 +167,15 @@ def sent_problem(case):
     return None
 
 
-def sent_evidence(case):
-    """What the grader compares, which is the same for all answers that send no more than they
-    may.
+def sent_evidence(case: LayerCase) -> list[int]:
+    """Return what the grader compares.
+
+    It is the same for all answers that send no more than they may.
     """
     return [max(case["forward"][1], case["sums"][0][1]), case["backward"][1]]
 
 
-def evidence(case):
+def evidence(case: LayerCase) -> dict[str, list[Any]]:
     """What the grader compares, by criterion."""
     unspoilt = [
         not any(name != "gradient" for name in case["touched"]),
@@ -147,7 +183,11 @@ def evidence(case):
     ]
     return {
         "values": [case["value"]["sample"], unspoilt[0]],
-        "gradients": [[one["sample"] for one in case["gradients"]], unspoilt[1], case["detached"]],
+        "gradients": [
+            [gradient["sample"] for gradient in case["gradients"]],
+            unspoilt[1],
+            case["detached"],
+        ],
         "calls": [case["forward"], case["backward"]],
     }
 
@@ -155,15 +195,18 @@ def evidence(case):
 # --- 4: the rank's heads --------------------------------------------------------------------------
 
 
-def pieces_problem(case):
-    for one in case["results"]:
-        if not one["right"]:
-            shapes = one["looks"] in ("shape", "whole")
+def pieces_problem(case: Piece) -> Problem | None:
+    """Judge the pieces that the learner's function has cut for a rank."""
+    for result in case["results"]:
+        if not result["right"]:
+            shapes = result["looks"] in ("shape", "whole")
             expected, got = (
-                (one["wanted shape"], one["shape"]) if shapes else (one["wanted"], one["sample"])
+                (result["wanted shape"], result["shape"])
+                if shapes
+                else (result["wanted"], result["sample"])
             )
-            words = {key: case[key] for key in ("size", "heads")}
-            return of(one["name"], one["looks"], expected, got, case["rank"], **words)
+            words = {"size": case["size"], "heads": case["heads"]}
+            return of(result["name"], result["looks"], expected, got, case["rank"], **words)
     return (
         problem("cut in place", rank=case["rank"], name=case["touched"][0])
         if case["touched"]
@@ -171,8 +214,9 @@ def pieces_problem(case):
     )
 
 
-def memory_problem(case):
-    for one, (held, needed, shared) in zip(case["results"], case["held"], strict=False):
+def memory_problem(case: Piece) -> Problem | None:
+    """Judge how much memory a rank's pieces keep, and whose it is."""
+    for one, (held, needed, shared) in zip(case["results"], case["held"], strict=True):
         if held < 0:
             return of(
                 one["name"], one["looks"], rank=case["rank"], size=case["size"], heads=case["heads"]
@@ -186,18 +230,19 @@ def memory_problem(case):
     return None
 
 
-def refused_problem(case):
+def refused_problem(case: Refused) -> Problem | None:
+    """Judge what happened with heads that cannot be divided."""
     if case["error"] == "ValueError":
         return None
     key = "accepted" if case["error"] is None else "other error"
-    words = {name: case[name] for name in ("heads", "size", "error")}
+    words: dict[str, Any] = {name: case[name] for name in ("heads", "size", "error")}
     return problem(key, "ValueError", case["error"] or case["answer"], **words)
 
 
 # --- 5: reductions --------------------------------------------------------------------------------
 
 
-def table_of(answer, mesh):
+def table_of(answer: Any, mesh: Mesh) -> list[list[str]] | None:
     """The learner's three collections of axes as lists, or None if the answer is anything else."""
     try:
         table = [sorted(str(axis) for axis in axes) for axes in answer]
@@ -208,7 +253,7 @@ def table_of(answer, mesh):
     )
 
 
-def table_problems(runs, places):
+def table_problems(runs: Iterable[Run], places: Sequence[int]) -> list[Problem]:
     """The problems of the products whose numbers are wrong.
 
     Answers with an axis too many come first, since they say more, and the rarest case comes last.
@@ -230,7 +275,9 @@ def table_problems(runs, places):
     return [one for _, one in sorted(found, key=lambda one: one[0])]
 
 
-def _table_problem(case, wanted, got, place):
+def _table_problem(
+    case: ProductCase, wanted: list[str], got: list[str], place: int
+) -> tuple[tuple[bool, bool], Problem]:
     (a, b, out), layout, _ = case
     words = {"case": f"{a}, {b} -> {out} with {layout}"}
     if place == 0:
@@ -271,7 +318,7 @@ def _table_problem(case, wanted, got, place):
     )
 
 
-def refusal(function, product, layout):
+def refusal(function: Callable[..., Any], product: Product, layout: Layout) -> str | None:
     """The name of the exception that the learner's function raises, or None if it raises none."""
     try:
         function(*product, dict(layout))
@@ -280,7 +327,8 @@ def refusal(function, product, layout):
     return None
 
 
-def refusal_problem(case, error):
+def refusal_problem(case: tuple[Product, Layout, bool], error: str | None) -> Problem | None:
+    """Judge whether impossible layouts, and only these, are refused by a ValueError."""
     (a, b, out), layout, possible = case
     if error == (None if possible else "ValueError"):
         return None
@@ -293,7 +341,7 @@ def refusal_problem(case, error):
 # --- 6: price -------------------------------------------------------------------------------------
 
 
-def pairs(answer):
+def pairs(answer: Any) -> Pairs | None:
     """The learner's [(axis, numbers)], sorted, or None if the answer is anything else."""
     try:
         return sorted((str(axis), float(numbers)) for axis, numbers in answer)
@@ -301,38 +349,45 @@ def pairs(answer):
         return None
 
 
-def price_evidence(name, answer):
+def price_evidence(name: str, answer: Pairs | None) -> Any:
+    """Return what the grader compares for this criterion."""
     return answer if answer is None or name == "numbers" else [axis for axis, _ in answer]
 
 
-def axes_problems(asked, answers, seen):
+def axes_problems(
+    asked: Sequence[Program],
+    answers: Sequence[Pairs | None],
+    seen: Sequence[Sequence[tuple[str, int]]],
+) -> list[Problem]:
     """The problems of the programs whose all-reduces differ.
 
     Each names the mistake that explains all of them.
     """
-    if None in answers:
+    given = [answer for answer in answers if answer is not None]
+    if len(given) < len(answers):
         return [problem("no pairs")]
-    named = [
-        ([axis for axis, _ in sorted(found)] for found in both)
-        for both in zip(answers, seen, strict=True)
-    ]
+    got_axes, wanted_axes = (
+        [[axis for axis, _ in sorted(pairs)] for pairs in each] for each in (given, seen)
+    )
     wrong = [
         (case, got, wanted)
-        for case, (got, wanted) in zip(asked, named, strict=True)
+        for case, got, wanted in zip(asked, got_axes, wanted_axes, strict=True)
         if got != wanted
     ]
+    if not wrong:
+        return []
     explain = [
         {key for key, axes in _ways(case, wanted).items() if got == sorted(axes)}
         for case, got, wanted in wrong
     ]
-    looks = min(set.intersection(*explain), default="axes other") if wrong else None
+    looks = min(set.intersection(*explain), default="axes other")
     return [
         problem(looks, wanted, got, case=f"{layout} on {mesh}, {len(programme)} products")
         for (programme, _, layout, mesh), got, wanted in wrong
     ]
 
 
-def _ways(case, wanted):
+def _ways(case: Program, wanted: list[str]) -> dict[str, list[str]]:
     """Return {mistake: the axes that it names}."""
     programme, _, layout, mesh = case
     reduced = list(cases.reduced(programme, layout))
@@ -354,7 +409,10 @@ def _ways(case, wanted):
     }
 
 
-def numbers_problem(case, answer, seen):
+def numbers_problem(
+    case: Program, answer: Pairs | None, seen: Sequence[tuple[str, int]]
+) -> Problem | None:
+    """Judge how many numbers each all-reduce has."""
     if answer is None:
         return problem("no pairs")
     if answer == sorted(seen):
@@ -374,9 +432,10 @@ def numbers_problem(case, answer, seen):
 # --- 7: choose ------------------------------------------------------------------------------------
 
 
-def layout_of(answer, job):
-    """The learner's layout without dimensions that are on no axis, or None if it is not a layout
-    for this job.
+def layout_of(answer: Any, job: Job) -> Layout | None:
+    """Return the learner's layout without dimensions that are on no axis.
+
+    Return None if it is not a layout for this job.
     """
     _, sizes, mesh, _ = job
     if not isinstance(answer, dict):
@@ -385,13 +444,13 @@ def layout_of(answer, job):
     return layout if layout.keys() <= sizes.keys() and set(layout.values()) <= mesh.keys() else None
 
 
-def layout_problems(job, layout):
+def layout_problems(job: Job, layout: Layout | None) -> dict[str, Problem | None]:
     """Return {criterion: problem or None}."""
     programme, sizes, mesh, memory = job
-    found = dict.fromkeys(("fits", "cheapest"))
+    found: dict[str, Problem | None] = dict.fromkeys(("fits", "cheapest"))
     if layout is None:
         return {"fits": problem("no layout"), "cheapest": problem("unfit")}
-    words = {"layout": layout, "mesh": mesh}
+    words: dict[str, Any] = {"layout": layout, "mesh": mesh}
     if not all(cases.possible(a, b, layout) for a, b, _ in programme):
         found["fits"] = problem("on one axis", **words)
     elif not cases.runs_well(programme, sizes, layout, mesh):
@@ -409,7 +468,9 @@ def layout_problems(job, layout):
     return found
 
 
-def all_layout_problems(jobs, answers):
+def all_layout_problems(
+    jobs: Sequence[Job], answers: Sequence[Layout | None]
+) -> list[dict[str, Problem | None]]:
     """[{criterion: problem or None}] of all jobs.
 
     If a trap explains at least half of the wrong answers, the problems name it.
@@ -447,21 +508,22 @@ def all_layout_problems(jobs, answers):
     return found
 
 
-def _thought(trap, job, layout):
+def _thought(trap: str, job: Job, layout: Layout | None) -> bool:
     """Whether this trap leads to this layout."""
     seen = cases.seen_by(trap, *job)
     least = min((price for price, _ in seen), default=None)
     return any(price == least and way == layout for price, way in seen)
 
 
-def cheapest(job):
+def cheapest(job: Job) -> tuple[float, Layout]:
     """(bytes, layout) of a layout that fits and sends the fewest bytes."""
     return min(cases.seen_by(None, *job), key=lambda one: one[0])
 
 
-def layout_evidence(job, layout):
-    """What the grader compares, which is one value for every layout that fits, and the bytes that
-    the layout sends.
+def layout_evidence(job: Job, layout: Layout | None) -> dict[str, float]:
+    """Return what the grader compares.
+
+    It is one value for every layout that fits, and the bytes that the layout sends.
     """
     programme, sizes, mesh, memory = job
     if layout is None or not cases.runs_well(programme, sizes, layout, mesh):

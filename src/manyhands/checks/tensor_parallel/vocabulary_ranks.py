@@ -1,40 +1,63 @@
-"""Exercise 8 on the ranks, a cross-entropy whose head is cut over the ranks, next to a single
-process that has the whole head.
+"""Exercise 8 on the ranks, a cross-entropy whose head is cut over the ranks.
+
+It is compared with a single process that has the whole head.
 """
 
+from __future__ import annotations
+
 import random
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 import torch.distributed as dist
 from torch.nn.functional import cross_entropy
 
 from manyhands.checks.on_ranks import learners
-from manyhands.checks.tensor_parallel.compare_ranks import drawn, in_groups, leaf, one_sum, tried
+from manyhands.checks.rank_tools import total
+from manyhands.checks.tensor_parallel.compare_ranks import (
+    in_groups,
+    leaf,
+    make_draw,
+    one_sum,
+    try_out,
+)
 from manyhands.data import shard
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from manyhands.checks.tensor_parallel.answers import Summed, VocabularyCase
 
 # factors of the scores, of which the second makes exp of the largest one overflow
 SMALL, LARGE = 1.0, 400.0
 
 
-def vocabulary(name, seed):
+def vocabulary(name: str, seed: int) -> list[VocabularyCase]:
     """`vocabulary_loss(h, head, targets, group)` with small scores and with large ones."""
-    function, found = learners(name), []
+    function = learners(name)
+    found: list[VocabularyCase] = []
     for members, group in in_groups():
         for times in (SMALL, LARGE):
             found.append(
                 {
                     "what": "loss",
                     "times": times,
-                    **_tried(function, members, group, times, f"{seed} {members} {times}"),
+                    **_try_out(function, members, group, times, f"{seed} {members} {times}"),
                 }
             )
     return found
 
 
-def _tried(function, members, group, times, seed):
+def _try_out(
+    function: Callable[..., Any],
+    members: list[int],
+    group: dist.ProcessGroup | None,
+    times: float,
+    seed: str,
+) -> Summed:
     size, me, draw = len(members), members.index(dist.get_rank()), random.Random(seed)
     tensor, width, words, places = (
-        drawn(draw.randrange(2**31)),
+        make_draw(draw.randrange(2**31)),
         draw.randint(3, 6),
         size * draw.randint(2, 4),
         size * draw.randint(2, 4),
@@ -46,14 +69,15 @@ def _tried(function, members, group, times, seed):
     whole = [leaf(h), leaf(head)]
     losses = cross_entropy(whole[0] @ whole[1], targets, reduction="none")
     losses.backward(slope)
-    gh, ghead = whole[0].grad, whole[1].grad[:, mine[me]]
+    gh, ghead = (cast("torch.Tensor", one.grad) for one in whole)
+    ghead = ghead[:, mine[me]]
     own = _own_part(h, head, targets, slope, mine[me])
     given = {"h": leaf(h), "head": leaf(head[:, mine[me]])}
     gradients = {
         "h": {"own": own, "times": size * gh, "divided": gh / size},
         "head": {"times": size * ghead, "divided": ghead / size},
     }
-    case = tried(
+    case = try_out(
         lambda *of: function(*of, targets, group),
         given,
         (losses.detach(), gh, ghead),
@@ -66,7 +90,9 @@ def _tried(function, members, group, times, seed):
     return {"sums": [[3 * calls, 3 * nbytes], back], **case}
 
 
-def _own_part(h, head, targets, slope, mine):
+def _own_part(
+    h: torch.Tensor, head: torch.Tensor, targets: torch.Tensor, slope: torch.Tensor, mine: slice
+) -> torch.Tensor:
     """The gradient of h that comes back through only this rank's words."""
     by_score = (
         (h @ head).softmax(1) - torch.nn.functional.one_hot(targets, head.shape[1])
@@ -74,24 +100,26 @@ def _own_part(h, head, targets, slope, mine):
     return by_score[:, mine] @ head[:, mine].T
 
 
-def _wrong(scores, targets, mine, me):
+def _wrong(
+    scores: torch.Tensor, targets: torch.Tensor, mine: Sequence[slice], me: int
+) -> dict[str, torch.Tensor]:
     """What common mistakes return."""
     parts = [scores[:, one] for one in mine]
     largest = torch.stack([part.amax(1) for part in parts])  # [ranks, places]
     place = torch.arange(len(targets), device=targets.device)
     width = parts[0].shape[1]
     owner, of_target = targets // width, scores[place, targets]
-    total = sum(
-        (part - top[:, None]).exp().sum(1) for part, top in zip(parts, largest, strict=False)
+    exponentials = total(
+        (part - top[:, None]).exp().sum(1) for part, top in zip(parts, largest, strict=True)
     )
     found = {
-        "own largest": total.log() - (of_target - largest[owner, place]),
+        "own largest": exponentials.log() - (of_target - largest[owner, place]),
         "own sum": parts[me].logsumexp(1) - of_target,
         "forgotten": scores.logsumexp(1) - (of_target - scores.amax(1)),
         "forgotten back": scores.logsumexp(1) - scores.amax(1) - of_target,
     }
-    clamped = sum(
+    clamped = total(
         part.gather(1, (targets - one.start).clamp(0, width - 1)[:, None])[:, 0]
-        for part, one in zip(parts, mine, strict=False)
+        for part, one in zip(parts, mine, strict=True)
     )
     return {**found, "not masked": scores.logsumexp(1) - clamped + (len(mine) - 1) * scores.amax(1)}
