@@ -54,7 +54,7 @@ def train(model, batches, comm):
 
 
 def test_a_thread_can_be_waited_for(run):
-    """Though its end comes by a call that between rooms is closed."""
+    """Though its end comes by a call that between sandboxes is closed."""
     assert run(THREAD)[1] == ["0 True"] * 4
 
 

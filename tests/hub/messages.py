@@ -43,7 +43,7 @@ def send(hub, service, request, own, foreign):
         return 0
 
 
-def from_room(hub, name, work):
+def from_sandbox(hub, name, work):
     """Run `work` in a process with the person's user number; gives what waits for its end and
     returns what it returned.
     """

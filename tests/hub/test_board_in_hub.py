@@ -48,7 +48,7 @@ def ann(hub, people, tmp_path_factory):
     return visitor
 
 
-def in_room(hub, name, *command):
+def in_sandbox(hub, name, *command):
     """What a command prints to the attendee: in the room of the server that runs, with its user
     number and environment.
     """
@@ -99,7 +99,7 @@ def test_a_check_comes_to_the_own_row(hub, people, ann):
     teacher.log_in(*people["tea"])
     ben.log_in(*people["ben"])
     name = people["ann"][0]
-    checked = in_room(
+    checked = in_sandbox(
         hub, name, sys.executable, "-m", "manyhands", "check", "work/90_tiny/90_tiny.ipynb"
     )
     assert "90_tiny: 2 of 4 points" in checked.stdout, checked.stdout + checked.stderr
@@ -126,7 +126,7 @@ with socket.socket(socket.AF_UNIX) as connection:
     connection.sendall(json.dumps({"unit": "90_tiny", "uid": 70001, "name": "%s", "criteria": []}).encode() + b"\\n")
     print(connection.recv(1000).decode())
 """ % people["ben"][0]  # noqa: UP031 - the braces are those of JSON
-    told = in_room(hub, people["ann"][0], sys.executable, "-c", program)
+    told = in_sandbox(hub, people["ann"][0], sys.executable, "-c", program)
     assert "announcement" in told.stdout, told.stderr
     rows = [json.loads(line) for line in (hub.folder / "board.jsonl").read_text().splitlines()]
     assert {row["uid"] for row in rows if "uid" in row} == {hub.accounts.get(people["ann"][0]).uid}
@@ -141,7 +141,7 @@ def test_a_prediction_in_a_room_comes_to_the_page_of_the_staff(hub, people, ann)
         f"from manyhands import predict, settle; predict({question.name!r}, {question.text!r}, "
         f"{question.choices!r}, guess=1)"
     )
-    told = in_room(
+    told = in_sandbox(
         hub,
         name,
         "sh",

@@ -238,7 +238,7 @@ class From(requests.adapters.HTTPAdapter):
 
 
 def test_nobody_locks_a_name_or_lies_to_the_log(hub, first):
-    """With forged addresses: through the proxy, and through the socket that rooms see."""
+    """With forged addresses: through the proxy, and through the socket that sandboxes see."""
     [(name, password)] = hub.create(1)
     mallory, owner = Visitor(hub), Visitor(hub)
     owner.session.mount("http://", From("127.0.0.2"))
@@ -259,7 +259,7 @@ def test_nobody_locks_a_name_or_lies_to_the_log(hub, first):
 
 
 def ask_through_socket(hub, name):
-    """What the log says of a log-in through the socket that rooms see, from a process that says to
+    """What the log says of a log-in through the socket that sandboxes see, from a process that says to
     be elsewhere.
     """
 

@@ -16,7 +16,7 @@ import pytest
 import needs
 from dist.slurm_on_one_host import SlurmOnOneHost
 from hub.running_hub import Hub, Visitor, small_course, wait_for
-from manyhands.hub.servers import room
+from manyhands.hub.servers import sandbox
 from manyhands.hub.servers.slurm import ENDED, NO_USER, job_name, remove
 from manyhands.isolation.bubblewrap import read_only_places
 
@@ -58,7 +58,7 @@ class Nodes(SlurmOnOneHost):
         for top in sorted({f"/{Path(place).parts[1]}" for place in closed}):
             around += ["--perms", "0755", "--tmpfs", top]
         for place in closed:
-            around += [*room._way_to(place), "--ro-bind", place, place]
+            around += [*sandbox._way_to(place), "--ro-bind", place, place]
         around.append("--")
         return [*controller, *([*around, *node] for node in (first, second, third))]
 

@@ -14,7 +14,7 @@ import pytest
 import requests
 
 import refused
-from hub.messages import SOON_S, ask, cookies_at, from_room, send
+from hub.messages import SOON_S, ask, cookies_at, from_sandbox, send
 from hub.running_hub import Hub, Visitor, small_course, wait_for
 from manyhands.hackathon.event import event_settings
 
@@ -171,7 +171,7 @@ def test_a_flood_of_one_team_and_of_refused_requests_keeps_nobody_else_from_the_
             ask(hub, "withdraw", count, patience_s=5)
         return count
 
-    floods = [from_room(hub, bad, flood) for _ in range(4)]
+    floods = [from_sandbox(hub, bad, flood) for _ in range(4)]
     cookies = cookies_at(people["ann"], "/services/board/")
     with ThreadPoolExecutor(4) as pool:
         sent = [
@@ -189,7 +189,7 @@ def test_a_flood_of_one_team_and_of_refused_requests_keeps_nobody_else_from_the_
         while time.monotonic() < until:
             began = time.monotonic()
             assert people["ben"].get("services/board/").status_code == 200
-            said = from_room(
+            said = from_sandbox(
                 hub, good, lambda: ask(hub, "submit", "slow_links", f"# {len(waits)}")
             )()
             assert (

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from manyhands.command_line import completed, printable, working
 from manyhands.command_line import parser as command_parser
-from manyhands.hackathon.entry.entry_file import BadEntry, challenge_names, name_problem
+from manyhands.hackathon.entry.entry_file import BadEntryError, challenge_names, name_problem
 from manyhands.hackathon.event import event_command
-from manyhands.hackathon.event.event import NotTaken
-from manyhands.hackathon.event.event_settings import BadEvent
+from manyhands.hackathon.event.event import NotTakenError
+from manyhands.hackathon.event.event_settings import BadEventError
 
 if TYPE_CHECKING:
     import argparse
@@ -39,7 +39,7 @@ EXAMPLES = [
     "board autumn --reveal",
 ]
 ENTRY_FOLDER = "the entry's folder, as `manyhands hack init` makes one"
-WITHOUT_ROOMS = (
+WITHOUT_SANDBOXES = (
     "Tried without rooms, that is, with the same clock but without isolation of the ranks. Try only"
     " your own code."
 )
@@ -92,8 +92,8 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: list[str]) -> int:
-    from manyhands.hackathon.judge.judging_record import BadRecord, NoFile
-    from manyhands.hackathon.judge.sandboxes import NoRooms
+    from manyhands.hackathon.judge.judging_record import BadRecordError, NoFileError
+    from manyhands.hackathon.judge.sandboxes import NoSandboxesError
     from manyhands.shared.signing import BadKey, BadSignature
 
     options = completed(parser()).parse_args(argv)
@@ -107,11 +107,18 @@ def main(argv: list[str]) -> int:
         return _cannot(f"{problem.filename} already exists, and nothing is overwritten.")
     except FileNotFoundError as problem:
         return _cannot(_no_file(problem.filename, getattr(options, "key", None)))
-    except (BadSignature, BadRecord) as problem:
+    except (BadSignature, BadRecordError) as problem:
         return _cannot(f"{getattr(options, 'record', None) or options.seeds_of} {problem}.", 1)
     except IsADirectoryError as problem:
         return _cannot(f"{problem.filename} is a folder, but must be a file.")
-    except (BadEntry, BadEvent, NotTaken, BadKey, NoFile, NoRooms) as problem:
+    except (
+        BadEntryError,
+        BadEventError,
+        NotTakenError,
+        BadKey,
+        NoFileError,
+        NoSandboxesError,
+    ) as problem:
         return _cannot(problem)
     except OSError as problem:
         return _cannot(f"{problem.filename}: {problem.strerror}." if problem.filename else problem)
@@ -204,7 +211,7 @@ def _output(options: argparse.Namespace) -> Path:
     """
     problem = name_problem(options.entry)
     if problem:
-        raise BadEntry(problem)
+        raise BadEntryError(problem)
     output = Path(options.output or f"{Path(os.path.abspath(options.entry)).name}.record")
     try:
         os.lstat(output)
@@ -212,7 +219,7 @@ def _output(options: argparse.Namespace) -> Path:
     except FileNotFoundError:
         pass
     if not os.access(output.parent, os.W_OK) or not output.parent.is_dir():
-        raise BadEntry(
+        raise BadEntryError(
             f"{output} cannot be written, because {output.parent} is not a folder in which you may "
             "write."
         )
@@ -224,9 +231,9 @@ def _judged(options: argparse.Namespace, seeds: Sequence[bytes], show: bool) -> 
     from manyhands.hackathon.entry import entry_file
     from manyhands.hackathon.judge import judging
     from manyhands.hackathon.judge.one_run import told
-    from manyhands.hackathon.judge.open_judge import OpenRooms
+    from manyhands.hackathon.judge.open_judge import OpenSandboxes
     from manyhands.hackathon.judge.referee import in_a_line
-    from manyhands.hackathon.judge.sandboxes import Rooms, why_none
+    from manyhands.hackathon.judge.sandboxes import Sandboxes, why_none
 
     entry = entry_file.read(options.entry, list(CHALLENGES))
     challenge = CHALLENGES[entry.challenge]
@@ -241,9 +248,12 @@ def _judged(options: argparse.Namespace, seeds: Sequence[bytes], show: bool) -> 
     what = f"{challenge.title}: {challenge.ranks} ranks run {entry.name}"
     closed = not show or why_none() is None
     if not closed:
-        print(f"{WITHOUT_ROOMS} {why_none()}", file=sys.stderr)
-    with working(what) as line, (Rooms if closed else OpenRooms)(challenge.ranks) as rooms:
-        record = judging.judge(entry, challenge, rooms, seeds, tell)
+        print(f"{WITHOUT_SANDBOXES} {why_none()}", file=sys.stderr)
+    with (
+        working(what) as line,
+        (Sandboxes if closed else OpenSandboxes)(challenge.ranks) as sandboxes,
+    ):
+        record = judging.judge(entry, challenge, sandboxes, seeds, tell)
     print(_says(record))
     return record
 

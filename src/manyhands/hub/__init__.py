@@ -1,3 +1,3 @@
-"""The classroom's server: trial accounts, a JupyterHub on this machine, and a closed room for each
+"""The classroom's server: trial accounts, a JupyterHub on this machine, and a closed sandbox for each
 attendee.
 """

@@ -34,7 +34,7 @@ FOLDERS = ("notebooks", "labs", "slides/built")
 def make(root: str | Path, course: str | Path) -> None:
     """Copy the clone's course to the folder `course`; the references that are there stay.
 
-    Call it before rooms are opened.
+    Call it before sandboxes are opened.
     """
     for name in FOLDERS:
         source, target = Path(root) / name, Path(course) / name

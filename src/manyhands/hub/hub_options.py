@@ -31,11 +31,11 @@ BYTES = {"M": 2**20, "G": 2**30, "T": 2**40}
 N = TypeVar("N", int, float)
 
 
-class CannotStart(RuntimeError):
+class CannotStartError(RuntimeError):
     """The hub cannot start; the message says why and what to do."""
 
 
-class WrongUsage(CannotStart):
+class WrongUsageError(CannotStartError):
     """It was asked for what cannot be."""
 
 
@@ -210,13 +210,13 @@ def parser() -> argparse.ArgumentParser:
 
 
 def check(options: argparse.Namespace) -> None:
-    """Raises WrongUsage where options do not go together, or name what this machine does not
+    """Raises WrongUsageError where options do not go together, or name what this machine does not
     have.
     """
     if bool(options.certificate) != bool(options.key):
-        raise WrongUsage("https needs both --certificate and --key.")
+        raise WrongUsageError("https needs both --certificate and --key.")
     if options.servers_address and not options.address:
-        raise WrongUsage(
+        raise WrongUsageError(
             "--servers-address also needs --address, because each of them is the address of one of "
             "the two."
         )
@@ -224,12 +224,12 @@ def check(options: argparse.Namespace) -> None:
         None, [options.servers_address, options.servers_address and options.address]
     ):
         if not re.fullmatch(r"https?://[^/\s]+(/\S*)?", address):
-            raise WrongUsage(
+            raise WrongUsageError(
                 f"{address!r} is not an address for a browser. Write for example "
                 "https://class.example/"
             )
     if options.port and options.port == options.servers_port:
-        raise WrongUsage(
+        raise WrongUsageError(
             "--port and --servers-port must be different, because browsers tell two origins apart "
             "by their ports."
         )
@@ -255,7 +255,7 @@ def _refused(kind: type[Exception] | tuple[type[Exception], ...], why: str) -> I
     try:
         yield
     except kind as problem:
-        raise WrongUsage(f"{why} ({problem}).") from None
+        raise WrongUsageError(f"{why} ({problem}).") from None
 
 
 def _load(certificate: str, key: str) -> None:
@@ -270,10 +270,10 @@ def _load(certificate: str, key: str) -> None:
 
 
 def check_folder(folder: Path) -> None:
-    """Raises WrongUsage where the path of the hub's folder is too long for the sockets in it."""
+    """Raises WrongUsageError where the path of the hub's folder is too long for the sockets in it."""
     longest = max(len(os.fsencode(sockets(folder) / name)) for name in (BOARD, DOORS, PLACES))
     if longest > SOCKET_BYTES:
-        raise WrongUsage(
+        raise WrongUsageError(
             f"The path of the hub's folder is {longest - SOCKET_BYTES} bytes too long for the "
             "sockets in it. Name a shorter path with --home."
         )

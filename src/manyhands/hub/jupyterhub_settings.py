@@ -24,9 +24,9 @@ START_LIMIT_S = 180  # on a busy machine; JupyterHub gives a service 30 s, then 
 RESTART_S = 2  # JupyterHub looks this often whether a service still runs, instead of every 30 s
 WAIT_LIMIT_S = 900  # for a server, with the time that it waits for its turn
 SPAWNERS = {
-    "rooms": "spawner.RoomSpawner",
+    "sandboxes": "spawner.SandboxSpawner",
     "containers": "docker.ContainerSpawner",
-    "slurm": "slurm.SlurmRoomSpawner",
+    "slurm": "slurm.SlurmJobSpawner",
 }
 # to formgrader, which grades
 PASSED_ON = (
@@ -74,7 +74,7 @@ class Settings:
     certificate: str = ""
     key: str = ""
     limits: Limits = field(default_factory=Limits)
-    image: str = ""  # of the containers in which attendees' servers run; "": in rooms
+    image: str = ""  # of the containers in which attendees' servers run; "": in sandboxes
     gpus: int = 0
     # of this machine, as the nodes of a Slurm cluster reach it; "": servers run here
     hub_name: str = ""
@@ -82,7 +82,7 @@ class Settings:
     @property
     def kind(self) -> str:
         """Of attendees' servers: a key of SPAWNERS."""
-        return "slurm" if self.hub_name else "containers" if self.image else "rooms"
+        return "slurm" if self.hub_name else "containers" if self.image else "sandboxes"
 
     def as_text(self) -> str:
         return json.dumps(asdict(self))
@@ -146,13 +146,13 @@ def configure(c: Any, settings: Settings) -> None:
         from manyhands.hub.servers.slurm import kept
 
         hub.hub_connect_ip = settings.hub_name
-        c.SlurmRoomSpawner.env_keep = kept(os.environ)
+        c.SlurmJobSpawner.env_keep = kept(os.environ)
     elif settings.kind == "containers":
         c.DockerSpawner.image, c.DockerSpawner.pull_policy = settings.image, "never"
         c.ContainerSpawner.gpus = settings.gpus
     else:
-        room = c.RoomSpawner
-        room.limiting, room.interrupt_timeout, room.term_timeout = (
+        processes = c.SandboxSpawner
+        processes.limiting, processes.interrupt_timeout, processes.term_timeout = (
             limits.way(),
             SHUT_DOWN_GRACE_S,
             SHUT_DOWN_GRACE_S,

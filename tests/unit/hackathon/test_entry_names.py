@@ -35,7 +35,7 @@ def hack(tmp_path, monkeypatch, capsys):
     """
     monkeypatch.chdir(tmp_path)
     signing.new_key("judge.key")
-    for name in ("Rooms", "why_none"):
+    for name in ("Sandboxes", "why_none"):
         monkeypatch.setattr(f"manyhands.hackathon.judge.sandboxes.{name}", Begun)
 
     def typed(*command):

@@ -10,7 +10,7 @@ from datetime import datetime
 import pytest
 
 from manyhands.hub.accounts.table import Account
-from manyhands.hub.board.state import BadResult, Board, Criterion, as_table, one_line
+from manyhands.hub.board.state import BadResultError, Board, Criterion, as_table, one_line
 
 UNIT = "06_ddp"
 CRITERIA = [
@@ -171,7 +171,7 @@ def test_a_criterion_that_this_machine_cannot_check_counts_for_nothing(board):
 def test_what_is_no_result_changes_nothing(board, wrong):
     take(board, ANN, "pf", 100)
     before = json.dumps(board.as_lines())
-    with pytest.raises(BadResult):
+    with pytest.raises(BadResultError):
         board.take(ANN, UNIT, CRITERIA, wrong, 200)
     assert json.dumps(board.as_lines()) == before
 
@@ -232,7 +232,7 @@ def test_all_that_it_knows_survives_as_lines(board):
     for line in json.loads(json.dumps(board.as_lines())):
         again.from_line(line)
     assert again.rows == board.rows and again.announcement == board.announcement
-    with pytest.raises(BadResult):
+    with pytest.raises(BadResultError):
         again.from_line({"strange": 1})
 
 

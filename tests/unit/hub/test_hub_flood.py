@@ -83,7 +83,7 @@ def test_the_time_that_is_told_is_when_the_next_entry_is_taken(tmp_path):
     def refused():
         try:
             there.submit("Ring", "slow_links", "one more")
-        except events.NotTaken as problem:
+        except events.NotTakenError as problem:
             return str(problem)
 
     first = refused()

@@ -79,12 +79,12 @@ def of_records(
             data = record.read_file(path)
             found, public = verified(data)
             if found["challenge"] not in challenges:
-                raise record.BadRecord(
+                raise record.BadRecordError(
                     f"is of the challenge {found['challenge']}, which this version does not have"
                 )
-        except (signing.BadSignature, record.BadRecord) as problem:
+        except (signing.BadSignature, record.BadRecordError) as problem:
             tell(path, f"{path} {problem}.")
-        except record.NoFile as problem:
+        except record.NoFileError as problem:
             tell(path, str(problem))
         else:
             seen = looks.read(looks.beside(path, public), data.decode())

@@ -46,7 +46,7 @@ GIVEN_UP = (
 )
 
 
-class NotTaken(Exception):
+class NotTakenError(Exception):
     """The event does not take this; the message tells the team why, and what to do."""
 
 
@@ -84,7 +84,7 @@ class Event:
     def submit(self, team: str, challenge: str, source: str) -> int:
         """A team hands in the text of an entry: its number.
 
-        Raises `NotTaken`, or `entry_file.BadEntry`.
+        Raises `NotTakenError`, or `entry_file.BadEntryError`.
         """
         source = entry_file.checked(source)
         sha256 = hashlib.sha256(source.encode()).hexdigest()
@@ -109,22 +109,22 @@ class Event:
     def _check(self, found: dict[int, Submission], team: str, challenge: str, sha256: str) -> None:
         settings, now = self.settings, self.now()
         if problem := settings.team_problem(team):
-            raise NotTaken(problem)
+            raise NotTakenError(problem)
         if challenge not in settings.challenges:
-            raise NotTaken(
+            raise NotTakenError(
                 f"The event has no challenge {challenge!r}. Its challenges are "
                 f"{', '.join(settings.challenges)}."
             )
         if not settings.begins <= now <= settings.ends:
             when = "has not begun" if now < settings.begins else "is over"
-            raise NotTaken(
+            raise NotTakenError(
                 f"The event {when}: it takes entries from {_clock(settings.begins)} to "
                 f"{_clock(settings.ends)}."
             )
         mine = [one for one in found.values() if one.team == team]
         for one in mine:
             if one.waits and (one.challenge, one.sha256) == (challenge, sha256):
-                raise NotTaken(f"This entry is already waiting as number {one.number}.")
+                raise NotTakenError(f"This entry is already waiting as number {one.number}.")
         used, taken_back = _used(mine, now)
         if used >= settings.an_hour:
             ends = sorted(one.at + HOUR_S for one in mine if one.at + HOUR_S > now)
@@ -138,7 +138,7 @@ class Event:
                     f"withdrawn {taken_back}."
                 )
             )
-            raise NotTaken(
+            raise NotTakenError(
                 f"Your team has handed in {used} entries in the last hour, and may do so "
                 f"{settings.an_hour} times: the next from {_clock(again)} on. {room}"
             )
@@ -150,16 +150,16 @@ class Event:
         with self.log.changing() as (lines, append):
             one = self._of(lines).get(number)
             if one is None or one.team != team:
-                raise NotTaken(f"Your team has no entry {number}.")
+                raise NotTakenError(f"Your team has no entry {number}.")
             if one.withdrawn:
-                raise NotTaken(f"Entry {number} has already been withdrawn.")
+                raise NotTakenError(f"Entry {number} has already been withdrawn.")
             append({"do": "withdraw", "number": number, "at": self.now()})
 
     # ------------------------------------------------------------ the judge
 
     @contextmanager
     def judge(self) -> Iterator[None]:
-        """Within it no other process judges; `NotTaken` if one does.
+        """Within it no other process judges; `NotTakenError` if one does.
 
         The lock goes with its process.
         """
@@ -169,7 +169,7 @@ class Event:
                     break
                 time.sleep(0.05)
             else:
-                raise NotTaken(f"Another process is already judging {self.folder}.")
+                raise NotTakenError(f"Another process is already judging {self.folder}.")
             yield
 
     def is_judged(self) -> bool:
@@ -216,7 +216,7 @@ class Event:
         with self.log.changing() as (lines, append):
             one = self._of(lines).get(number)
             if one is None or one.judged is None:
-                raise NotTaken(f"There is no judged entry {number}.")
+                raise NotTakenError(f"There is no judged entry {number}.")
             append({"do": "looked", "number": number, "at": self.now(), "look": look})
 
     def settle(self, number: int, record: str) -> bool:
@@ -238,7 +238,7 @@ class Event:
         with self.log.changing() as (lines, append):
             one = self._of(lines).get(number)
             if one is None or one.waits or one.withdrawn:
-                raise NotTaken(f"There is no judged entry {number} that counts.")
+                raise NotTakenError(f"There is no judged entry {number} that counts.")
             append({"do": "again", "number": number, "at": self.now()})
 
 

@@ -12,10 +12,17 @@ from typing import TYPE_CHECKING
 
 from manyhands.command_line import printable, working
 from manyhands.hackathon.entry import entry_file
-from manyhands.hackathon.event import board_files, event_messages, event_settings, hub_line, looks
-from manyhands.hackathon.event.event import Event, NotTaken, judge_all
+from manyhands.hackathon.event import (
+    board_files,
+    event_messages,
+    event_settings,
+    hub_line,
+    looks,
+    team_requests,
+)
+from manyhands.hackathon.event.event import Event, NotTakenError, judge_all
 from manyhands.hackathon.judge import judging_record as record
-from manyhands.hackathon.judge.judging_record import NoFile
+from manyhands.hackathon.judge.judging_record import NoFileError
 
 if TYPE_CHECKING:
     import argparse
@@ -25,7 +32,7 @@ if TYPE_CHECKING:
 
     from manyhands.hackathon.challenges.challenge import Challenge
     from manyhands.hackathon.event.fair_queue import Submission
-    from manyhands.hackathon.judge.sandboxes import Rooms
+    from manyhands.hackathon.judge.sandboxes import Sandboxes
 
 
 # the judge: between two looks at an empty queue; between two boards where nothing is judged
@@ -114,9 +121,9 @@ def status(options: argparse.Namespace) -> int:
 def _told(options: argparse.Namespace, what: str, *values: object) -> int:
     """Do it in the event's folder, or, on an attendee's server, ask the hub."""
     if options.event and options.team:
-        print(printable(hub_line.DOES[what](Event(options.event), options.team, *values)))
+        print(printable(team_requests.do(Event(options.event), options.team, what, [*values])))
     elif options.event or options.team:
-        raise NotTaken("Name both, the event and the team: --event FOLDER --team NAME.")
+        raise NotTakenError("Name both, the event and the team: --event FOLDER --team NAME.")
     else:
         print(printable(hub_line.ask(what, *values)))
     return 0
@@ -124,20 +131,20 @@ def _told(options: argparse.Namespace, what: str, *values: object) -> int:
 
 def run(options: argparse.Namespace) -> int:
     from manyhands.hackathon.challenges.challenge import CHALLENGES
-    from manyhands.hackathon.judge.sandboxes import Rooms
+    from manyhands.hackathon.judge.sandboxes import Sandboxes
     from manyhands.shared import signing
 
     key, there = signing.load_key(options.key), Event(options.event)
     with there.judge():
         for number in options.again:
             there.again(number)
-        with working(f"{there.settings.title}: opening rooms") as line, Rooms(4) as rooms:
+        with working(f"{there.settings.title}: opening rooms") as line, Sandboxes(4) as sandboxes:
             line.clear()
             shown = _Shown(there, CHALLENGES)
 
             def judge_one(one: Submission) -> str | None:
                 shown.write()  # that it is judged now
-                return judged(there, one, rooms, key, shown.renew)
+                return judged(there, one, sandboxes, key, shown.renew)
 
             def tell(one: Submission) -> None:
                 shown.write()
@@ -189,27 +196,31 @@ def _go_on(
 
 
 def judged(
-    there: Event, one: Submission, rooms: Rooms, key: Ed25519PrivateKey, tell: Callable[..., object]
+    there: Event,
+    one: Submission,
+    sandboxes: Sandboxes,
+    key: Ed25519PrivateKey,
+    tell: Callable[..., object],
 ) -> str | None:
     """The signed record of a submission, or None where its judging was stopped; `tell` hears of
     each run.
     """
     from manyhands.hackathon.challenges.challenge import CHALLENGES
     from manyhands.hackathon.judge import judging
-    from manyhands.hackathon.judge.one_run import Stopped
+    from manyhands.hackathon.judge.one_run import JudgingStoppedError
 
     def look(lasted_s: float) -> None:
         tell()
         why = there.stop(one.number, lasted_s)
         if why:
-            raise Stopped(why)
+            raise JudgingStoppedError(why)
 
     entry = entry_file.Entry(f"{one.team} {one.number}", one.challenge, one.source, one.sha256)
     try:
         record = judging.judge(
-            entry, CHALLENGES[one.challenge], rooms, judging.hidden_seeds(), tell, look
+            entry, CHALLENGES[one.challenge], sandboxes, judging.hidden_seeds(), tell, look
         )
-    except Stopped:
+    except JudgingStoppedError:
         return None
     return judging.signed(record, key).decode()
 
@@ -220,16 +231,16 @@ def look(options: argparse.Namespace) -> int:
     key, there = signing.load_key(options.key), Event(options.event)
     one = there.submissions().get(options.number)
     if one is None or one.judged is None:
-        raise NotTaken(f"There is no judged entry {options.number}.")
+        raise NotTakenError(f"There is no judged entry {options.number}.")
     with suppress(signing.BadSignature):  # where the judge gave up, the record is not signed
         if signing.verified(one.record.encode())[1] != key.public_key().public_bytes_raw():
-            raise NotTaken("--key must be the key that signed the record of this entry.")
+            raise NotTakenError("--key must be the key that signed the record of this entry.")
     if (
         not options.by.strip()
         or not options.by.isprintable()
         or len(options.by) > event_settings.MOST_LETTERS
     ):
-        raise NotTaken(
+        raise NotTakenError(
             f"--by takes the name of a person: 1 to {event_settings.MOST_LETTERS} printable "
             "characters."
         )
@@ -255,7 +266,7 @@ def board(options: argparse.Namespace) -> int:
             folder, CHALLENGES, verified, time.time(), lambda *one: left_out.append(one)
         )
     else:
-        raise NoFile(f"{folder} is not a folder with an event or with records.")
+        raise NoFileError(f"{folder} is not a folder with an event or with records.")
     for _, problem in left_out:
         print(
             f"manyhands hack: a record in {printable(folder)} is left out: {printable(problem)}",
@@ -277,7 +288,7 @@ def _verified_by(path: str | None) -> Callable[[bytes], tuple[record.Record, byt
     def verified(data: bytes) -> tuple[record.Record, bytes]:
         found, public = record.verified(data)
         if wanted not in (None, public):
-            raise record.BadRecord(
+            raise record.BadRecordError(
                 f"was signed with a different key, {signing.fingerprint(public)}"
             )
         return found, public

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from manyhands.hackathon.event import fair_queue, standings
 from manyhands.hackathon.event.board_page import duration
-from manyhands.hackathon.event.event import NotTaken
+from manyhands.hackathon.event.event import NotTakenError
 
 if TYPE_CHECKING:
     from manyhands.hackathon.event.event import Event
@@ -30,7 +30,7 @@ def withdrawn(event: Event, team: str, number: int) -> str:
 def status(event: Event, team: str) -> str:
     """A line for each entry of a team."""
     if problem := event.settings.team_problem(team):
-        raise NotTaken(problem)
+        raise NotTakenError(problem)
     mine = [one for one in event.submissions().values() if one.team == team]
     lines = [f"Entry {one.number}, {one.challenge}: {state(event, one)}" for one in mine]
     return "\n".join(lines) or f"{team} has handed in nothing yet."

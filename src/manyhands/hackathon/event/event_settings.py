@@ -30,7 +30,7 @@ counts = "best"        # of a team's entries for a challenge: "best", or "last"
 """
 
 
-class BadEvent(ValueError):
+class BadEventError(ValueError):
     """The event's folder or its settings are not as they must be; the message says what to do."""
 
 
@@ -86,7 +86,7 @@ def write_template(folder: str | Path, now: datetime | None = None) -> Path:
     one.
     """
     if not str(folder).strip():
-        raise BadEvent("Name a new folder for the event.")
+        raise BadEventError("Name a new folder for the event.")
     begins = (now or datetime.now().astimezone()).replace(
         minute=0, second=0, microsecond=0
     ) + timedelta(hours=1)
@@ -103,17 +103,19 @@ def write_template(folder: str | Path, now: datetime | None = None) -> Path:
 
 
 def read(folder: str | Path) -> Settings:
-    """The `Settings` of an event's folder; `BadEvent`."""
+    """The `Settings` of an event's folder; `BadEventError`."""
     path = Path(folder) / NAME
     try:
         said = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise BadEvent(f"{path} is missing. `manyhands hack event {folder}` makes one.") from None
+        raise BadEventError(
+            f"{path} is missing. `manyhands hack event {folder}` makes one."
+        ) from None
     except (OSError, ValueError) as error:  # also of TOML
-        raise BadEvent(f"{path} cannot be read: {error}") from None
+        raise BadEventError(f"{path} cannot be read: {error}") from None
     problem = _problem(said)
     if problem:
-        raise BadEvent(f"{path}: {problem}")
+        raise BadEventError(f"{path}: {problem}")
     return Settings(
         **{
             **said,

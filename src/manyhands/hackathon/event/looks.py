@@ -61,7 +61,7 @@ def beside(path: Path, public: bytes) -> str:
         data = judging_record.read_file(path.with_suffix(SUFFIX))
         if signing.verified(data)[1] == public:
             return data.decode()
-    except (judging_record.NoFile, ValueError):
+    except (judging_record.NoFileError, ValueError):
         # also of a record, of a signature, and of bytes that are no text
         pass
     return ""

@@ -87,7 +87,7 @@ def _of_event(text: str) -> records.EventRecord:
     """
     try:
         return records.of_event(text)
-    except records.BadRecord as problem:
+    except records.BadRecordError as problem:
         return {
             "score": None,
             "problem": f"The record of this judging {problem}: ask the organisers.",

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from manyhands.hackathon.judge.honesty import Reading
-from manyhands.hackathon.judge.network import Refused
+from manyhands.hackathon.judge.network import RefusedError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -65,7 +65,7 @@ class Accelerator:
         batch.
         """
         if not isinstance(number, int) or not 0 <= number < len(self._batches):
-            raise Refused("A gradient was requested for a batch that was not handed out.")
+            raise RefusedError("A gradient was requested for a batch that was not handed out.")
         load(self.model, weights)
         digest = hashlib.blake2b(weights).digest()
         self.gradients += 1
@@ -91,7 +91,7 @@ def load(model: nn.Module, weights: bytes | bytearray) -> None:
         else torch.empty(0)
     )
     if len(values) != sum(one.numel() for one in model.parameters()):
-        raise Refused("The weights that were sent do not fit the challenge's model.")
+        raise RefusedError("The weights that were sent do not fit the challenge's model.")
     with torch.no_grad():
         torch.nn.utils.vector_to_parameters(values, model.parameters())
 

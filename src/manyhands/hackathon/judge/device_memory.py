@@ -16,7 +16,7 @@ import torch
 from torch.func import functional_call
 
 from manyhands.gpt.transformer import loss_of
-from manyhands.hackathon.judge.network import Refused
+from manyhands.hackathon.judge.network import RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -74,7 +74,7 @@ class DeviceMemory:
     # ------------------------------------------------------------ arrays
 
     def keep(self, what: What, tensors: Iterable[torch.Tensor]) -> int:
-        """The number of what is kept from now on; `Refused` if there is no room for its tensors."""
+        """The number of what is kept from now on; `RefusedError` if there is no room for its tensors."""
         found = {
             one.untyped_storage().data_ptr(): one.untyped_storage().nbytes() for one in tensors
         }
@@ -83,7 +83,7 @@ class DeviceMemory:
             arrays = sum(
                 _bytes(one) for one, _ in self.held.values() if isinstance(one, torch.Tensor)
             )
-            raise Refused(
+            raise RefusedError(
                 f"Rank {self.rank} is out of memory: it holds {self._bytes} bytes ({arrays} in "
                 f"arrays, the rest for backward), wants {more} more, and has {self.limit_bytes}."
             )
@@ -94,7 +94,7 @@ class DeviceMemory:
         self.most_bytes = max(self.most_bytes, self._bytes)
         self._next += 1
         if len(self.held) == MOST_ARRAYS:
-            raise Refused(f"Rank {self.rank} has more than {MOST_ARRAYS} arrays.")
+            raise RefusedError(f"Rank {self.rank} has more than {MOST_ARRAYS} arrays.")
         self.held[self._next] = what, list(found)
         return self._next
 
@@ -157,7 +157,7 @@ class DeviceMemory:
         """
         module, leaf = self.stages[_index(stage, len(self.stages))], self.array(weights).detach()
         if leaf.shape != (self.sizes[stage],):
-            raise Refused(
+            raise RefusedError(
                 f"Rank {self.rank}: stage {stage} has {self.sizes[stage]} weights; {leaf.numel()} "
                 "came."
             )
@@ -206,7 +206,7 @@ class DeviceMemory:
         )
         # where hooks save, autograd does not look
         if [one._version for one in leaves] != kept.versions:
-            raise Refused(
+            raise RefusedError(
                 f"Rank {self.rank}: weights, or what went into a stage, were changed between "
                 "forward and backward."
             )
@@ -235,10 +235,10 @@ class DeviceMemory:
 
     def _rows(self, batch: int, begin: int, end: int) -> torch.Tensor:
         if not isinstance(batch, int) or not 0 <= batch < len(self.symbols) // self.batch_size:
-            raise Refused(f"Rank {self.rank} asked for a batch that does not exist.")
+            raise RefusedError(f"Rank {self.rank} asked for a batch that does not exist.")
         rows = _part(begin, end, self.batch_size)
         if rows.start == rows.stop:
-            raise Refused(f"Rank {self.rank} called forward without any rows.")
+            raise RefusedError(f"Rank {self.rank} called forward without any rows.")
         return self.symbols[batch * self.batch_size : (batch + 1) * self.batch_size][rows].clone()
 
 

@@ -17,7 +17,7 @@ import torch
 from manyhands.gpt.transformer import GPT
 from manyhands.hackathon.challenges import tasks
 from manyhands.hackathon.judge.device_memory import DeviceMemory
-from manyhands.hackathon.judge.network import Refused
+from manyhands.hackathon.judge.network import RefusedError
 from manyhands.hackathon.judge.referee import Referee, Run
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class MemoryReferee(Referee):
         answer, data = await self._wait(rank, head)
         place, array, version, into = self.under_way[rank].pop(head["id"])
         if array._version != version:
-            raise Refused(
+            raise RefusedError(
                 f"Rank {rank}: an array was changed between the start of a message and its wait."
             )
         if into is not None:
@@ -139,7 +139,7 @@ class MemoryReferee(Referee):
                 torch.frombuffer(bytearray(data), dtype=torch.float32) if data else torch.empty(0)
             )
             if came.shape != into.shape:
-                raise Refused(
+                raise RefusedError(
                     f"Rank {rank}: {came.numel()} elements came, and there is room for "
                     f"{into.numel()}."
                 )
@@ -156,10 +156,10 @@ class MemoryReferee(Referee):
             raise ValueError(stage)
         place = self.given[stage][begin : begin + len(array)]
         if not isinstance(begin, int) or begin < 0 or len(place) != len(array):
-            raise Refused(f"Rank {rank} gives more weights than stage {stage} has.")
+            raise RefusedError(f"Rank {rank} gives more weights than stage {stage} has.")
         there = ~place.isnan()
         if not torch.equal(place[there], array[there]):
-            raise Refused(
+            raise RefusedError(
                 f"Rank {rank} gives different weights of stage {stage} from another rank."
             )
         place.copy_(array)

@@ -68,7 +68,7 @@ PATTERNS = {
 SAME = ("call", "dtype", "count", "how", "root", "on_device")
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """The entry has done what cannot be; the message says what."""
 
 
@@ -157,7 +157,7 @@ class Network:
     async def wait(self, operation: Operation) -> torch.Tensor:
         """Until it is done; the rank's clock goes on to its end.
 
-        Raises `Refused` if it never can be.
+        Raises `RefusedError` if it never can be.
         """
         rank = operation.rank
         if operation.call == "recv" and not operation.done.is_set():
@@ -168,7 +168,7 @@ class Network:
         await operation.done.wait()
         self._waits.pop(rank, None)
         if operation.result is None:
-            raise Refused(self.problem)
+            raise RefusedError(self.problem)
         self.clock_s[rank] = max(self.clock_s[rank], operation.end_s)
         self.updates[rank] = max(self.updates[rank], operation.updates)
         self._keep(rank, -_size(operation.result) - OPERATION_BYTES)
@@ -178,7 +178,7 @@ class Network:
     def _keep(self, rank: int, more_bytes: int) -> None:
         self._kept_bytes[rank] += more_bytes
         if self._kept_bytes[rank] > MOST_KEPT_BYTES:
-            raise Refused(
+            raise RefusedError(
                 f"Rank {rank} has more than {MOST_KEPT_BYTES >> 20} MiB under way that no rank "
                 "receives."
             )
@@ -235,7 +235,7 @@ class Network:
                     f"rank {one.rank}: {one.call} of {one.given.numel()} {one.dtype}"
                     for one in together
                 )
-                raise Refused(f"The members of a collective make different calls: {said}.")
+                raise RefusedError(f"The members of a collective make different calls: {said}.")
         self._collective(together)
         return True
 

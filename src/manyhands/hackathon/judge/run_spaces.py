@@ -1,7 +1,7 @@
-"""What is made anew for each run in a room: process IDs that start at 1, and a `/proc` in which
+"""What is made anew for each run in a sandbox: process IDs that start at 1, and a `/proc` in which
 there are only these.
 
-The room's first process has the right to make namespaces (`CAP_SYS_ADMIN` of the room's own user
+The sandbox's first process has the right to make namespaces (`CAP_SYS_ADMIN` of the sandbox's own user
 namespace); a rank gives it up before it reads the entry. `/proc` is a folder in memory with an
 empty folder for each process of a run: the system's own tells of the whole machine in `/proc/sys`,
 `loadavg` or `meminfo`, and its `/proc/self/smaps` counts how many processes of the machine have a
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-CAPABILITIES = ("CAP_SYS_ADMIN",)  # what the room's first process needs for this
+CAPABILITIES = ("CAP_SYS_ADMIN",)  # what the sandbox's first process needs for this
 _NEW_IDS = 0x20000000
 _NO_SETUID, _NO_DEVICES, _NO_PROGRAMS, _READ_ONLY, _AGAIN = 2, 4, 8, 1, 32
 _CAPABILITY_VERSION = 0x20080522
@@ -29,7 +29,7 @@ FIRST, RANK = "1", "2"  # the process IDs of a run
 
 
 class OneSpace:
-    """No namespaces: a run has the process IDs that come next. For ranks without rooms."""
+    """No namespaces: a run has the process IDs that come next. For ranks without sandboxes."""
 
     def __init__(self) -> None:
         self.pages = os.open("/proc/self/statm", os.O_RDONLY)
@@ -49,7 +49,7 @@ class OneSpace:
 
 
 class RunSpaces(OneSpace):
-    """The namespaces of the runs in a room, one run after the other; made once, by the room's first
+    """The namespaces of the runs in a sandbox, one run after the other; made once, by the sandbox's first
     process.
     """
 
@@ -84,7 +84,7 @@ class RunSpaces(OneSpace):
 
 
 def trial() -> None:
-    """Whether a room can make all this here; for its first process.
+    """Whether a sandbox can make all this here; for its first process.
 
     Raises OSError where it cannot.
     """

@@ -1,4 +1,4 @@
-"""Closed rooms, one for each rank: bubblewrap's namespaces, in which there is no network, no other
+"""Closed sandboxes, one for each rank: bubblewrap's namespaces, in which there is no network, no other
 process, and no place to write.
 """
 
@@ -40,8 +40,8 @@ ENVIRONMENT = {
 }
 
 
-class NoRooms(Exception):
-    """This machine cannot make such rooms; the message says what is missing."""
+class NoSandboxesError(Exception):
+    """This machine cannot make such sandboxes; the message says what is missing."""
 
 
 def why_none() -> str | None:
@@ -58,7 +58,7 @@ def why_none() -> str | None:
 
 @functools.cache
 def _lack_of_spaces() -> str:
-    """Why a room cannot make the namespaces of a run here (a security module can forbid it), or
+    """Why a sandbox cannot make the namespaces of a run here (a security module can forbid it), or
     "".
     """
     done = subprocess.run(
@@ -71,8 +71,8 @@ def _lack_of_spaces() -> str:
     return " ".join(["a room cannot make namespaces here.", *last]) if done.returncode else ""
 
 
-class Room:
-    """A room of its own, with its keeper in it, which does not yet answer: `ready` waits for
+class Sandbox:
+    """A sandbox of its own, with its keeper in it, which does not yet answer: `ready` waits for
     that.
     """
 
@@ -99,7 +99,7 @@ class Room:
             pass
         self.said.seek(0)
         last = self.said.read().decode(errors="replace").strip().splitlines()[-1:]
-        raise NoRooms(" ".join(["A rank's room did not open.", *last]))
+        raise NoSandboxesError(" ".join(["A rank's room did not open.", *last]))
 
     def begin(self, order: Order) -> socket.socket:
         """Begin a run; gives the judge's end of the rank's socket."""
@@ -121,24 +121,24 @@ class Room:
         self.said.close()
 
 
-class Rooms(list[Room]):
-    """A `Room` for each rank; a context manager. Raises `NoRooms`."""
+class Sandboxes(list[Sandbox]):
+    """A `Sandbox` for each rank; a context manager. Raises `NoSandboxesError`."""
 
-    room, why_none = Room, staticmethod(why_none)
+    sandbox, why_none = Sandbox, staticmethod(why_none)
 
     def __init__(self, ranks: int) -> None:
         super().__init__()
         why = self.why_none()
         if why:
-            raise NoRooms(why)
+            raise NoSandboxesError(why)
         self.ranks = ranks
 
-    def __enter__(self) -> Rooms:
+    def __enter__(self) -> Sandboxes:
         try:
             for _ in range(self.ranks):
-                self.append(self.room())
-            for room in self:
-                room.ready()
+                self.append(self.sandbox())
+            for sandbox in self:
+                sandbox.ready()
         except BaseException:
             self.close()
             raise
@@ -156,7 +156,7 @@ def _walls() -> list[str]:
     """bubblewrap and its options.
 
     All that can be seen can only be read: a file would be a way from run to run. The first process
-    inside may make namespaces (`run_spaces`), for which it must be root of the room's users; what a
+    inside may make namespaces (`run_spaces`), for which it must be root of the sandbox's users; what a
     rank may ask of the system is closed in the rank itself.
     """
     spaces = [one for one in bubblewrap.spaces() if one != "--disable-userns"]

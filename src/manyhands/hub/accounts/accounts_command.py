@@ -53,7 +53,7 @@ AT_ANOTHER = (
 )
 
 
-class NotDone(AccountError):
+class NotDoneError(AccountError):
     """What was asked for is possible, and could not be done to its end."""
 
 
@@ -130,7 +130,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         ACTIONS[options.action](accounts, options)
     except (AccountError, NotAClone, OSError) as problem:
         print(f"manyhands accounts: {printable(problem)}", file=sys.stderr)
-        return 1 if isinstance(problem, NotDone) else 2
+        return 1 if isinstance(problem, NotDoneError) else 2
     return 0
 
 
@@ -249,7 +249,7 @@ def _hand_out(
         table, paper = handout.write(folder, made, where)
     except OSError as problem:
         names = " ".join(account.name for account, _ in made)
-        raise NotDone(NO_PAPERS.format(why=problem, names=names)) from None
+        raise NotDoneError(NO_PAPERS.format(why=problem, names=names)) from None
     print(
         f"{len(made)} account{'s' if len(made) > 1 else ''}: "
         f"{', '.join(account.name for account, _ in made)}"
@@ -318,7 +318,7 @@ def _purge(accounts: Accounts, options: argparse.Namespace) -> None:
         except AccountError as problem:  # one home does not keep the others
             wrong.append(str(problem))
     if wrong:
-        raise NotDone("\n".join(wrong))
+        raise NotDoneError("\n".join(wrong))
 
 
 def _restore(accounts: Accounts, options: argparse.Namespace) -> None:
@@ -329,7 +329,7 @@ def _restore(accounts: Accounts, options: argparse.Namespace) -> None:
         except AccountError as problem:  # one home does not keep the others
             wrong.append(str(problem))
     if wrong:
-        raise NotDone("\n".join(wrong))
+        raise NotDoneError("\n".join(wrong))
 
 
 ACTIONS = {

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from manyhands.checks.record import BLOCKED, MIME
 from manyhands.hub.accounts.table import ATTENDEE, Accounts
-from manyhands.hub.board.state import BadResult, Criterion
+from manyhands.hub.board.state import BadResultError, Criterion
 from manyhands.hub.folder import is_classroom
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ class File:
             for line in file:
                 try:
                     self.board.from_line(json.loads(line))
-                except (ValueError, BadResult) as problem:
+                except (ValueError, BadResultError) as problem:
                     print(
                         f"board: skipped a line of {self.path}: {problem}",
                         file=sys.stderr,

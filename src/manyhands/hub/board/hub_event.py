@@ -40,7 +40,7 @@ class HubEvent:
     def event(self) -> Event:
         """The `Event`, which follows its log; a new one when the settings have changed.
 
-        Raises BadEvent.
+        Raises BadEventError.
         """
         from manyhands.hackathon.event.event import Event
 
@@ -55,10 +55,10 @@ class HubEvent:
 
     def take(self, account: Account, message: dict[str, Any]) -> Answer:
         """{"said": ...} or {"error": ...} for what an account asks."""
-        from manyhands.hackathon.entry.entry_file import BadEntry
-        from manyhands.hackathon.event.event import NotTaken
-        from manyhands.hackathon.event.event_settings import BadEvent
-        from manyhands.hackathon.event.hub_line import DOES
+        from manyhands.hackathon.entry.entry_file import BadEntryError
+        from manyhands.hackathon.event import team_requests
+        from manyhands.hackathon.event.event import NotTakenError
+        from manyhands.hackathon.event.event_settings import BadEventError
 
         if not self.is_there():
             return {"error": NONE}
@@ -69,10 +69,10 @@ class HubEvent:
                 return {"error": f"{account.name} is not in a team. Ask the organisers."}
             if message["hack"] == "withdraw" and event.now() > event.settings.ends:
                 return {"error": "The event is over. Ask the organisers."}
-            said = DOES[message["hack"]](event, team, *_values(message))
-        except (NotTaken, BadEntry) as problem:
+            said = team_requests.do(event, team, message["hack"], message["values"])
+        except (NotTakenError, BadEntryError) as problem:
             return {"error": str(problem)[: _most_letters()]}
-        except (BadEvent, FileNotFoundError):
+        except (BadEventError, FileNotFoundError):
             return {"error": "The event's settings are invalid. Tell the organisers."}
         except (KeyError, TypeError):
             return {"error": "This is not a request that the hackathon knows."}
@@ -137,12 +137,3 @@ def _most_letters() -> int:
     from manyhands.learner import board_line
 
     return board_line.LONGEST_ANSWER_BYTES // LETTER_BYTES - LETTER_BYTES
-
-
-def _values(message: dict[str, Any]) -> list[Any]:
-    """The values of a message, each of the kind that its call takes."""
-    kinds = {"submit": (str, str), "withdraw": (int,), "status": ()}[message["hack"]]
-    values = message["values"]
-    if not isinstance(values, list) or [type(one) for one in values] != list(kinds):
-        raise TypeError(values)
-    return values

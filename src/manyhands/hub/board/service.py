@@ -104,7 +104,7 @@ class Service:
             if not criteria:
                 return {"error": NO_UNIT.format(unit=str(unit)[:64])}
             row = self.board.take(account.uid, unit, criteria, result)
-        except (ValueError, RecursionError) as problem:  # no JSON, or a BadResult
+        except (ValueError, RecursionError) as problem:  # no JSON, or a BadResultError
             return {"error": str(problem)[:200]}
         self._changed(row)
         return {"announcement": self.board.announcement["text"] if self.board.announcement else ""}

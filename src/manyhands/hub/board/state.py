@@ -116,7 +116,7 @@ class Own(TypedDict):
     rows: list[ShownRow]
 
 
-class BadResult(ValueError):
+class BadResultError(ValueError):
     """This is no result; the message says why."""
 
 
@@ -221,7 +221,7 @@ class Board:
         """Take in what `manyhands check` tells: {"criteria":
         [{"check", "name", "status", "message"}], "verdict", "hints"}; returns the row.
 
-        Criteria that the unit does not have are passed over. Raises BadResult, and has changed
+        Criteria that the unit does not have are passed over. Raises BadResultError, and has changed
         nothing then.
         """
         now = time.time() if now is None else now
@@ -330,7 +330,7 @@ class Board:
         )
 
     def from_line(self, line: Any) -> None:
-        """Take one of these back; a later line about the same row counts. Raises BadResult."""
+        """Take one of these back; a later line about the same row counts. Raises BadResultError."""
         try:
             if "announcement" in line:
                 self.announcement = line["announcement"]
@@ -340,23 +340,23 @@ class Board:
                 row = Row(**line)
                 self.rows.setdefault(row.unit, {})[row.uid] = row
         except (TypeError, KeyError):
-            raise BadResult("a line that this version does not know") from None
+            raise BadResultError("a line that this version does not know") from None
 
 
 def _read(result: Any) -> tuple[dict[str, tuple[str, str]], str, int]:
     """({key: (status, message)}, verdict, hints) of a result from outside."""
     listed = result.get("criteria") if isinstance(result, dict) else None
     if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
-        raise BadResult('a result is {"unit": ..., "criteria": [{...}, ...]}')
+        raise BadResultError('a result is {"unit": ..., "criteria": [{...}, ...]}')
     found = {}
     for one in listed:
         if one.get("status") not in (PASS, FAIL, BLOCKED):
-            raise BadResult(f"a criterion's status is one of {', '.join(CELLS)}")
+            raise BadResultError(f"a criterion's status is one of {', '.join(CELLS)}")
         message = one_line(one.get("message"), LONGEST["message"]) if one["status"] == FAIL else ""
         found[f"{one.get('check')}/{one.get('name')}"] = one["status"], message
     hints = result.get("hints", 0)
     if type(hints) is not int:
-        raise BadResult("hints is the number of hints that were opened")
+        raise BadResultError("hints is the number of hints that were opened")
     return (
         found,
         one_line(result.get("verdict"), LONGEST["message"]),

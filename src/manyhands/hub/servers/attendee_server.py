@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 ASSIGNMENT_LIST = Path(__file__).parents[2] / "grading" / "nbgrader" / "attendee"
 
 
-class RoomServer(ServerApp):
+class SandboxServer(ServerApp):
     """Jupyter's server on a socket that was handed in, else on a free port."""
 
     fd = Integer(help="the number of the socket; 0: none was handed in").tag(config=True)
@@ -116,9 +116,9 @@ def main(argv: Sequence[str]) -> None:
     hub_auth.use_in_jupyter_server()
     if "KUBERNETES_SERVICE_HOST" not in os.environ:
         # a subclass would not be found: extensions go by the name of their package
-        JupyterHubSingleUser.serverapp_class = RoomServer
+        JupyterHubSingleUser.serverapp_class = SandboxServer
     if path := os.environ.get("MANYHANDS_DOORS"):
-        argv = [*argv, f"--RoomServer.fd={socket_handover.fetch(path)}"]
+        argv = [*argv, f"--SandboxServer.fd={socket_handover.fetch(path)}"]
     JupyterHubSingleUser.launch_instance([*settings(root), *argv])
 
 

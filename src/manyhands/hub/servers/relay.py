@@ -1,4 +1,4 @@
-"""Pass bytes on between two sockets: the way from a room to the hub, one end on each side of the
+"""Pass bytes on between two sockets: the way from a sandbox to the hub, one end on each side of the
 wall.
 """
 
@@ -9,7 +9,7 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from manyhands.hub.connections import address_of_room
+from manyhands.hub.connections import address_of_sandbox
 from manyhands.hub.services.check_queue import peer
 
 if TYPE_CHECKING:
@@ -61,14 +61,14 @@ async def unix_to_port(path: str | Path, port: int) -> asyncio.Server:
     async def connect(writer: asyncio.StreamWriter) -> Ends:
         uid = peer(writer.get_extra_info("socket"))
         return await asyncio.open_connection(
-            "127.0.0.1", port, local_addr=(address_of_room(uid), 0)
+            "127.0.0.1", port, local_addr=(address_of_sandbox(uid), 0)
         )
 
     return await asyncio.start_unix_server(passing_to(connect), path)
 
 
 def port_to_unix(port: int, path: str | Path) -> None:
-    """Inside, in a thread of its own: the port of the room's loopback leads to the socket at
+    """Inside, in a thread of its own: the port of the sandbox's loopback leads to the socket at
     `path`; returns when it listens.
     """
     ready = threading.Event()

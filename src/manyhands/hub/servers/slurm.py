@@ -61,7 +61,7 @@ mkdir -p "$MANYHANDS_ROOT" && cd "$MANYHANDS_ROOT" && exec {cmd} > server.log 2>
 """
 
 
-class NotStarted(SpawnException):
+class NotStartedError(SpawnException):
     """No server for this person now; the message is shown to them, on whichever page they wait."""
 
     def __init__(self, message: str) -> None:
@@ -69,7 +69,7 @@ class NotStarted(SpawnException):
         self.jupyterhub_message = message
 
 
-class SlurmRoomSpawner(InTurn, SlurmSpawner):
+class SlurmJobSpawner(InTurn, SlurmSpawner):
     """A job for each person.
 
     Turns are Slurm's: its queue is where a server waits. The board and the queue for checks are out
@@ -99,14 +99,14 @@ class SlurmRoomSpawner(InTurn, SlurmSpawner):
         try:
             await self.submit_batch_script()
         except RuntimeError as problem:
-            raise NotStarted(REFUSED.format(problem=problem)) from None
+            raise NotStartedError(REFUSED.format(problem=problem)) from None
         while await self.poll() is None:
             if self.port and self.state_isrunning():
                 self.ip = await self._address(self.state_gethost())
                 account_log.write(self.folder, "server started", account.name, job=self.job_id)
                 return self.ip, self.port
             await asyncio.sleep(self.startup_poll_interval)
-        raise NotStarted(ENDED.format(log=self.log_of(account)))
+        raise NotStartedError(ENDED.format(log=self.log_of(account)))
 
     async def _address(self, node: str) -> str:
         """Where Slurm itself reaches the node."""
@@ -144,7 +144,7 @@ default_handlers.append((r"/api/batchspawner", OnlyItsPort))
 
 
 def user_of(name: str) -> pwd.struct_passwd:
-    """The cluster's user of this name; raises NotStarted where there is none, or none that is a
+    """The cluster's user of this name; raises NotStartedError where there is none, or none that is a
     person's.
     """
     try:
@@ -152,7 +152,7 @@ def user_of(name: str) -> pwd.struct_passwd:
     except KeyError:
         user = None
     if user is None or user.pw_uid < FIRST_PERSON:
-        raise NotStarted(NO_USER.format(name=name))
+        raise NotStartedError(NO_USER.format(name=name))
     return user
 
 

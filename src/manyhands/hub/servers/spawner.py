@@ -1,5 +1,5 @@
 """Start and stop an attendee's server: `InTurn` has what all kinds of servers share,
-`RoomSpawner` a closed room on this machine.
+`SandboxSpawner` a closed sandbox on this machine.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from manyhands.hub.accounts import account_log
 from manyhands.hub.accounts.archive import make_home
 from manyhands.hub.accounts.table import INSTRUCTOR, Accounts
 from manyhands.hub.folder import BOARD, PLACES, SOLUTIONS, address, is_classroom, sockets
-from manyhands.hub.servers import limits, relay, room
+from manyhands.hub.servers import limits, relay, sandbox
 from manyhands.machine import local_time
 
 if TYPE_CHECKING:
@@ -75,10 +75,10 @@ class InTurn(_Completed):
         3600, help="an unused server is stopped after this time, which the person is told"
     ).tag(config=True)
     # whether there are any: the person then sees home, course and sockets under the names that
-    # rooms have
+    # sandboxes have
     walls = True
     near = True  # whether servers run on the hub's machine, and reach its sockets
-    _relay: Server | None = None  # one for the hub: its socket that rooms see
+    _relay: Server | None = None  # one for the hub: its socket that sandboxes see
     # for the hub, too: spawners in the order in which they came
     _starts = asyncio.Semaphore(STARTS_AT_ONCE)
     _waiting: ClassVar[list[InTurn]] = []
@@ -161,7 +161,7 @@ class InTurn(_Completed):
         """
         solutions = f"{self.folder}/{SOLUTIONS}"
         return (
-            {solutions: room.SOLUTIONS}
+            {solutions: sandbox.SOLUTIONS}
             if account.role == INSTRUCTOR and Path(solutions).is_dir()
             else {}
         )
@@ -176,7 +176,7 @@ class InTurn(_Completed):
     def user_env(self, env: dict[str, str]) -> dict[str, str]:
         """What belongs to the person."""
         home = (
-            room.home_of(self.user.name)
+            sandbox.home_of(self.user.name)
             if self.walls
             else str(Accounts(self.folder).home(self.user.name))
         )
@@ -186,7 +186,7 @@ class InTurn(_Completed):
             "HOME": home,
             "SHELL": "/bin/bash",
             "MANYHANDS_ROOT": home,
-            "MANYHANDS_COURSE": room.COURSE if self.walls else str(Path(self.folder) / "course"),
+            "MANYHANDS_COURSE": sandbox.COURSE if self.walls else str(Path(self.folder) / "course"),
         }
         account = Accounts(self.folder).get(self.user.name)
         env["MANYHANDS_NOTICE"] = NOTICE.format(
@@ -197,15 +197,15 @@ class InTurn(_Completed):
                 address=f"{address(self.folder).rstrip('/')}/services/board/"
             )
             env["MANYHANDS_BOARD"] = (
-                f"{room.SOCKETS if self.walls else sockets(self.folder)}/{BOARD}"
+                f"{sandbox.SOCKETS if self.walls else sockets(self.folder)}/{BOARD}"
             )
         if account.role == INSTRUCTOR:
             env["MANYHANDS_TEACHES"] = address(self.folder)
             for place, inside in self.shown(account).items() if self.near else ():
                 env["MANYHANDS_SOLUTIONS"] = inside if self.walls else place
         if self.walls:
-            env["MANYHANDS_HUB_SOCKET"] = room.HUB_SOCKET
-            env["MANYHANDS_PLACES"] = f"{room.SOCKETS}/{PLACES}"
+            env["MANYHANDS_HUB_SOCKET"] = sandbox.HUB_SOCKET
+            env["MANYHANDS_PLACES"] = f"{sandbox.SOCKETS}/{PLACES}"
         if self.shared():
             env["MANYHANDS_EXCHANGE"] = self.exchange
         return env
@@ -215,8 +215,8 @@ class InTurn(_Completed):
         account_log.write(self.folder, "server stopped", self.user.name)
 
 
-class RoomSpawner(InTurn, LocalProcessSpawner):
-    """A process in the person's room; without root a plain process of our own user."""
+class SandboxSpawner(InTurn, LocalProcessSpawner):
+    """A process in the person's sandbox; without root a plain process of our own user."""
 
     limiting = Any(help="how the limits are held: a class of manyhands.hub.servers.limits").tag(
         config=True
@@ -228,10 +228,10 @@ class RoomSpawner(InTurn, LocalProcessSpawner):
         return is_classroom()
 
     async def start_for(self, account: Account, home: Path, door: socket.socket) -> None:
-        inner = [sys.executable, *SERVER, f"--RoomServer.fd={door.fileno()}", *self.get_args()]
+        inner = [sys.executable, *SERVER, f"--SandboxServer.fd={door.fileno()}", *self.get_args()]
         self.group = self.limiting(f"manyhands-{os.getpid()}-{account.name}")
         if self.walls:
-            inner = room.command(
+            inner = sandbox.command(
                 account,
                 inner,
                 folder=self.folder,
@@ -263,8 +263,8 @@ class RoomSpawner(InTurn, LocalProcessSpawner):
         }
 
     async def _signal(self, number: int) -> bool:
-        """To the server itself, for bubblewrap would end the room at once; the last signal ends the
-        room.
+        """To the server itself, for bubblewrap would end the sandbox at once; the last signal ends the
+        sandbox.
         """
         target = self.pid if number == signal.SIGKILL else _innermost(self.pid)
         try:
@@ -282,8 +282,8 @@ class RoomSpawner(InTurn, LocalProcessSpawner):
 
 
 def _innermost(pid: int) -> int:
-    """The server among the room's processes: below the shells and bubblewraps that made the
-    room.
+    """The server among the sandbox's processes: below the shells and bubblewraps that made the
+    sandbox.
     """
     try:
         process = psutil.Process(pid)

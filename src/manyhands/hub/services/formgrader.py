@@ -2,7 +2,7 @@
 
 `python -m manyhands.hub.services.formgrader`, started by the hub in the clone, with the hub's
 rights: the gradebook is theirs, and *Autograde* runs submissions in the sandbox, which cannot be
-made inside a room. No files, kernels or terminals are served, so that whoever may give grades has
+made inside a sandbox. No files, kernels or terminals are served, so that whoever may give grades has
 not the whole machine. Who may enter is decided by the hub: see `settings.py`.
 """
 

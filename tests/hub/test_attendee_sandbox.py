@@ -1,4 +1,4 @@
-"""What an attendee's process can reach from its room: of the machine, of the course, of a
+"""What an attendee's process can reach from its sandbox: of the machine, of the course, of a
 neighbour.
 """
 

@@ -1,4 +1,4 @@
-"""The closed room in which an attendee's server runs:
+"""The closed sandbox in which an attendee's server runs:
 bubblewrap, started by root, left by root before anything of the attendee's runs.
 
 Inside: the person's own user number, without any privilege and no way to one; own processes, own
@@ -6,7 +6,7 @@ network with nothing but a loopback, own /tmp; of the machine's files the system
 Python environment and the course without its solutions (an instructor sees those, too), all read
 only, and the person's home. Two ways lead through the wall: the socket that the server answers on,
 opened outside and handed in, and the sockets in the folder `run/sockets` of the hub, which is seen
-in every room: the hub's own and its services'.
+in every sandbox: the hub's own and its services'.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def home_of(name: str) -> str:
 
 
 def why_none() -> str | None:
-    """Why no room can be made here, or None."""
+    """Why no sandbox can be made here, or None."""
     program = shutil.which("bwrap")
     if not program:
         return "bubblewrap is missing: apt-get install bubblewrap"
@@ -83,7 +83,7 @@ def command(
     shared: Iterable[str | Path] = (),
     shown: Mapping[str, str] | tuple[()] = (),
 ) -> list[str]:
-    """The command that runs `inner` in the account's room; open file numbers are handed in with it.
+    """The command that runs `inner` in the account's sandbox; open file numbers are handed in with it.
 
     folder: the hub's. home: the person's. shared: folders of the machine that the person may write
     to as their modes say. shown: {folder of the machine: its name inside} of what only this person
@@ -110,7 +110,7 @@ def command(
 
 
 def etc_files(account: Account, folder: str | Path) -> dict[str, Path]:
-    """Write what a room shows of /etc in place of the machine's own: {name: path}."""
+    """Write what a sandbox shows of /etc in place of the machine's own: {name: path}."""
     paths = {}
     for name, text in _files(account).items():
         paths[name] = Path(folder) / "run" / f"{account.name}.{name}"
@@ -130,7 +130,7 @@ def gpu_devices(account: Account, devices: Iterable[str | Path]) -> list[str]:
 
 
 def _frame(memory_bytes: int = 2**26) -> list[str]:
-    """The empty room with the system's programs; what is in its memory folders counts as memory."""
+    """The empty sandbox with the system's programs; what is in its memory folders counts as memory."""
     from manyhands.isolation.bubblewrap import system_places
 
     arguments = [
