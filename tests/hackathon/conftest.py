@@ -1,5 +1,6 @@
-"""What the tests of the judge share: sandboxes, which take their time to open, and a challenge of
-little patience.
+"""What the tests of the judge share.
+
+These are sandboxes, which take their time to open, and a challenge with short timeouts.
 """
 
 import re

@@ -1,5 +1,6 @@
-"""An event through the command, with a real judge: four teams, entries that are good, bad, cheating
-and crashing.
+"""An event through the command, with a real judge.
+
+There are four teams, with entries that are good, bad, cheating and crashing.
 """
 
 import json

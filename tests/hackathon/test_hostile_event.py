@@ -1,5 +1,6 @@
-"""An event of three teams, one of which is honest: a sleeper, a reader of samples, a forged record
-and a flood.
+"""An event of three teams, one of which is honest.
+
+The others bring a sleeper, a reader of samples, a forged record and a flood.
 """
 
 import json
@@ -57,8 +58,9 @@ def there(tmp_path, monkeypatch, sandboxes):
 
 @pytest.fixture
 def judge(there, capsys):
-    """Run the judge until no entry waits; call something as soon as the judge has begun with an
-    entry.
+    """Run the judge until no entry waits.
+
+    Call something as soon as the judge has begun with an entry.
     """
 
     def run(meanwhile=lambda: None):

@@ -1,5 +1,6 @@
-"""A hub as a class has it: as root, with a folder that attendees' sandboxes can be made from, and sandboxes
-for trying out what gets through.
+"""A hub as a class has it: as root, with a folder that sandboxes can be made from.
+
+There are also sandboxes for trying out what gets through.
 """
 
 import os
@@ -54,8 +55,9 @@ def hub(classroom, folder):
 
 @pytest.fixture(scope="module")
 def neighbours(classroom, folder):
-    """Two attendees with sandboxes, without a hub: `neighbours.run("ann", program)` runs Python in
-    ann's sandbox.
+    """Two attendees with sandboxes, without a hub.
+
+    `neighbours.run("ann", program)` runs Python in ann's sandbox.
     """
     sandboxes = Sandboxes(folder / "rooms")
     yield sandboxes

@@ -1,5 +1,6 @@
-"""What people send to a running hub in the tests of its services: a browser's requests, and
-messages of the hackathon from an attendee's user number.
+"""What people send to a running hub in the tests of its services.
+
+That is a browser's requests, and messages of the hackathon from an attendee's user number.
 """
 
 import json
@@ -44,8 +45,9 @@ def send(hub, service, request, own, foreign):
 
 
 def from_sandbox(hub, name, work):
-    """Run `work` in a process with the person's user number; gives what waits for its end and
-    returns what it returned.
+    """Run `work` in a process with the person's user number.
+
+    Gives what waits for its end and returns what it returned.
     """
     uid, (ours, theirs) = hub.accounts.get(name).uid, os.pipe()
     if process := os.fork():
@@ -65,8 +67,9 @@ def from_sandbox(hub, name, work):
 
 
 def ask(hub, *values, patience_s=60):
-    """The answer of the board to a message of the hackathon; None where it cuts the connection
-    off.
+    """The answer of the board to a message of the hackathon.
+
+    None where it cuts the connection off.
     """
     with suppress(OSError, ValueError), socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(patience_s)

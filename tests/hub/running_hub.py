@@ -1,5 +1,6 @@
-"""`manyhands hub` as a process, a small course for it, and a browser of few words: cookies and
-forms.
+"""`manyhands hub` as a process, a small course for it, and a small browser.
+
+The browser knows cookies and forms.
 """
 
 import html

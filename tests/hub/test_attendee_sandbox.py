@@ -1,5 +1,6 @@
-"""What an attendee's process can reach from its sandbox: of the machine, of the course, of a
-neighbour.
+"""What an attendee's process can reach from its sandbox.
+
+That is about the machine, the course, and a neighbour.
 """
 
 import socket

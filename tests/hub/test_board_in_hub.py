@@ -1,5 +1,7 @@
-"""The board of a running hub: a check in an attendee's room comes to the attendee's own row; who
-sees what; the pages in a browser.
+"""The board of a running hub.
+
+A check in an attendee's sandbox comes to the attendee's own row; who sees what; the pages in a
+browser.
 """
 
 import json
@@ -49,8 +51,9 @@ def ann(hub, people, tmp_path_factory):
 
 
 def in_sandbox(hub, name, *command):
-    """What a command prints to the attendee: in the room of the server that runs, with its user
-    number and environment.
+    """What a command prints to the attendee.
+
+    It runs in the sandbox of the server that runs, with its user number and environment.
     """
     server = next(
         process
@@ -133,8 +136,9 @@ with socket.socket(socket.AF_UNIX) as connection:
 
 
 def test_a_prediction_in_a_room_comes_to_the_page_of_the_staff(hub, people, ann):
-    """Locked in the room, settled there, kept with the progress of its owner; the page shows it
-    after the reveal only, and no name.
+    """A prediction is locked in the sandbox, settled there, and kept with its owner's progress.
+
+    The page shows it after the reveal only, and no name.
     """
     name, question = people["ann"][0], questions(hub.folder / "course" / "notebooks")["00-graph"]
     ask = (
@@ -187,8 +191,9 @@ def log_in(page, hub, name, password, path):
 
 
 def test_the_pages_in_a_browser(hub, people, ann, page, screenshots):
-    """The instructor announces; what an attendee has sent stays text; the attendee's page shows the
-    own row and the announcement, live.
+    """The instructor announces, and what an attendee has sent stays text.
+
+    The attendee's page shows the own row and the announcement, live.
     """
     log_in(page, hub, *people["tea"], "services/board/")
     message = page.locator("#stuck .message")

@@ -1,5 +1,6 @@
-"""The exchange as attendees reach it from their sandboxes: what one has handed in, no other can see,
-move or take the place of.
+"""The exchange as attendees reach it from their sandboxes.
+
+What one has handed in, no other can see, move or take the place of.
 """
 
 import os

@@ -1,6 +1,7 @@
-"""A hackathon of three teams on a running hub, with the judge at work: one team sleeps and floods,
-one reads samples out of gradients, a record is forged. The honest team's entry is judged within the
-times that it was told, and the board answers all the while.
+"""A hackathon of three teams on a running hub, with the judge at work.
+
+One team sleeps and floods, one reads samples out of gradients, and a record is forged. The honest
+team's entry is judged within the times that it was told, and the board answers all the while.
 """
 
 import json

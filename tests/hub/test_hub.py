@@ -1,5 +1,6 @@
-"""A hub as a class uses it: log-in, the start page, roles, the wall between two attendees' servers,
-the end of an account.
+"""A hub as a class uses it.
+
+Log-in, the start page, roles, the wall between two attendees' servers, and the end of an account.
 """
 
 import json
@@ -259,8 +260,9 @@ def test_nobody_locks_a_name_or_lies_to_the_log(hub, first):
 
 
 def ask_through_socket(hub, name):
-    """What the log says of a log-in through the socket that sandboxes see, from a process that says to
-    be elsewhere.
+    """What the log says of a log-in through the socket that sandboxes see.
+
+    It comes from a process that says to be elsewhere.
     """
 
     def ask(method, headers, body=""):
@@ -334,7 +336,7 @@ def test_its_checks_find_the_queue(hub, people, first):
 def test_roles(hub, people, first):
     name = people["first"][0]
     assistant, instructor = working_roles = [Visitor(hub) for _ in range(2)]
-    for visitor, role in zip(working_roles, ("assistant", "instructor"), strict=False):
+    for visitor, role in zip(working_roles, ("assistant", "instructor"), strict=True):
         visitor.log_in(*people[role])
         assert name in [user["name"] for user in visitor.get("hub/api/users").json()], role
         assert visitor.get("hub/admin").status_code == 200
@@ -343,8 +345,9 @@ def test_roles(hub, people, first):
 
 
 def test_a_page_of_an_attendees_server_gets_nothing_of_the_instructors(hub, people, first, page):
-    """It runs in the browser of an instructor who looks at that server, and who has formgrader and
-    the board open.
+    """It runs in the browser of an instructor who looks at that server.
+
+    The instructor has formgrader and the board open, too.
     """
     attendee, (instructor, password) = people["first"][0], people["instructor"]
     page.goto(f"{hub.address}hub/login?next=/hub/home")

@@ -1,5 +1,6 @@
-"""A hub whose servers are jobs of a real Slurm, as users of this machine that are made for the
-test.
+"""A hub whose servers are jobs of a real Slurm.
+
+The users of this machine are made for the test.
 """
 
 import html
@@ -33,8 +34,9 @@ CLOSED = ("sources", "solutions")
 
 
 class Nodes(SlurmOnOneHost):
-    """On each node everybody can run our Python, wherever it lies: also in the home of root, which
-    is closed.
+    """On each node everybody can run our Python, wherever it lies.
+
+    It may also lie in the home of root, which is closed.
     """
 
     def _daemons(self):

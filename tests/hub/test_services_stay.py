@@ -1,5 +1,6 @@
-"""Services of a running hub answer everybody, whatever one person sends: refused requests in pairs;
-and the watchdog, which ends a service whose loop is held.
+"""Services of a running hub answer everybody, whatever one person sends.
+
+Here that is refused requests in pairs; and the watchdog, which ends a service whose loop is held.
 """
 
 import json
@@ -30,8 +31,9 @@ if sys.argv[0] == "-m":
 
 @pytest.fixture(scope="module")
 def hub(classroom, folder):
-    """A running hub whose services hold their loop on a signal, and whose watchdog waits for a
-    shorter time after a different one.
+    """A running hub whose services hold their loop on a signal.
+
+    Their watchdog waits for a shorter time after a different signal.
     """
     (folder / "site").mkdir()
     (folder / "site" / "sitecustomize.py").write_text(HELD)
@@ -46,7 +48,7 @@ def hub(classroom, folder):
 @pytest.fixture(scope="module")
 def people(hub):
     """{who: a logged-in visitor}."""
-    accounts = dict(zip(("ann", "ben"), hub.create(2), strict=False)) | {
+    accounts = dict(zip(("ann", "ben"), hub.create(2), strict=True)) | {
         "tea": hub.create(1, "1h", "--prefix", "teacher", "--role", "instructor")[0]
     }
     found = {}
@@ -59,8 +61,9 @@ def people(hub):
 
 
 def send_pairs(hub, service, paths, attacker, others, count):
-    """Send pairs, and after each one load pages as somebody else: what was answered too late, or
-    with a fault of ours.
+    """Send pairs, and after each one load pages as somebody else.
+
+    Gives what was answered too late, or with a fault of ours.
     """
     cookies, foreign = (
         cookies_at(attacker, f"/services/{service}/"),
@@ -148,8 +151,10 @@ def test_a_large_body_is_refused(hub, people, path):
 
 
 def test_a_flood_of_one_team_and_of_refused_requests_keeps_nobody_else_from_the_board(hub, people):
-    """For some seconds one team hands in and withdraws, and a browser sends refused requests, as
-    fast as they can; others are served meanwhile.
+    """Others are served while one team floods the hub.
+
+    For some seconds it hands in and withdraws, and a browser sends refused requests, as fast as
+    they can.
     """
     (bad, _), (good, _) = hub.create(2)
     path = event_settings.write_template(hub.folder / "hackathon")

@@ -1,5 +1,6 @@
-"""`manyhands hack`: begin an entry, try it, judge it, verify a record; what belongs to an event is
-in `event/event_command.py`.
+"""`manyhands hack`: begin an entry, try it, judge it, verify a record.
+
+What belongs to an event is in `event/event_command.py`.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ OF_EVENT = ("event", "submit", "withdraw", "status", "run", "look", "board")
 
 
 def parser() -> argparse.ArgumentParser:
+    """Make the parser of `manyhands hack` with all its commands."""
     made = command_parser("hack", DESCRIPTION, EXAMPLES)
     names = "init", "try", "judge", "verify", *OF_EVENT
     does = made.add_subparsers(dest="does", required=True, metavar=" | ".join(names))
@@ -92,6 +94,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: list[str]) -> int:
+    """Run `manyhands hack` with these arguments; returns the exit status."""
     from manyhands.hackathon.judge.judging_record import BadRecordError, NoFileError
     from manyhands.hackathon.judge.sandboxes import NoSandboxesError
     from manyhands.shared.signing import BadKey, BadSignature

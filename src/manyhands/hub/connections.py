@@ -40,8 +40,9 @@ SAID = (
 
 
 def address_of_sandbox(uid: int) -> str:
-    """Where the relay connects from for this person; raises OSError for a number that no account
-    has.
+    """Where the relay connects from for this person.
+
+    Raises OSError for a number that no account has.
     """
     if uid >= SANDBOXES.num_addresses:
         raise OSError(f"user number {uid} does not belong to an account of this hub")
@@ -49,8 +50,9 @@ def address_of_sandbox(uid: int) -> str:
 
 
 def place(address: str, accounts: Mapping[str, Account]) -> str:
-    """What the log says for an address, and where attempts are counted: a sandbox;
-    of IPv6 the network, in which one machine has what addresses it likes.
+    """What the log says for an address, and where attempts are counted.
+
+    That is a sandbox, or of IPv6 the network, in which one machine has what addresses it likes.
     """
     found = ipaddress.ip_address(address)
     found = getattr(found, "ipv4_mapped", None) or found
@@ -69,15 +71,18 @@ class HubServer(HTTPServer):
     """Tornado's server, which believes nobody but the proxy about where a request comes from."""
 
     def initialize(self, *arguments: Any, **options: Any) -> None:
+        """Set the longest body of a request; tornado calls it once."""
         super().initialize(*arguments, **{"max_body_size": MOST_BODY_BYTES, **options})
 
     def handle_stream(self, stream: Any, address: Any) -> None:
+        """Note whether the connection is the proxy's, before anything is read from it."""
         stream.is_proxys = _is_ours(stream.socket)
         super().handle_stream(stream, address)
 
     def start_request(
         self, server_conn: Any, request_conn: httputil.HTTPConnection
     ) -> HTTPMessageDelegate:
+        """Leave out what a request says of its way, unless the proxy sends it."""
         delegate = super().start_request(server_conn, request_conn)
         return delegate if server_conn.stream.is_proxys else _Unheard(delegate)
 
@@ -113,8 +118,9 @@ class _Unheard(HTTPMessageDelegate):
 
 
 def _is_ours(connection: socket.socket) -> bool:
-    """Whether a process of our own user on this machine has opened this connection, and not for a
-    sandbox.
+    """Whether a process of our own user has opened this connection, and not for a sandbox.
+
+    The process must be on this machine.
     """
     try:
         there, here = connection.getpeername(), connection.getsockname()

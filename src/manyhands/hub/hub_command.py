@@ -58,6 +58,7 @@ BEFORE = "Papers that were printed before name a different address: {before}"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """Run `manyhands hub` with these arguments; returns the exit status."""
     options = completed(parser()).parse_args(argv)
     try:
         hub_options.check(options)
@@ -119,8 +120,9 @@ def _slurm() -> ModuleType:
 
 
 def _remove_servers(settings: Settings) -> None:
-    """End what an earlier hub in the same folder has left;
-    jobs and containers do not end with the process that started them.
+    """End what an earlier hub in the same folder has left.
+
+    Jobs and containers do not end with the process that started them.
     """
     if settings.kind != "sandboxes":
         (_slurm() if settings.kind == "slurm" else _containers()).remove(settings.folder)
@@ -167,8 +169,9 @@ def _settings(root: Path, folder: Path, options: argparse.Namespace) -> Settings
 
 
 def _exchange(root: Path) -> str:
-    """The folder through which labs are fetched and handed in;
-    made here, for a sandbox shows only what is there when it is opened.
+    """The folder through which labs are fetched and handed in.
+
+    It is made here, because a sandbox shows only what is there when it is opened.
     """
     from manyhands.grading.nbgrader import exchange
     from manyhands.grading.nbgrader.class_settings import Classroom
@@ -270,8 +273,9 @@ def _start(folder: Path, settings: Settings, log: IO[bytes]) -> subprocess.Popen
 
 
 def _answers(hub: subprocess.Popen[bytes], settings: Settings, line: Line) -> bool:
-    """Wait until the hub is there where attendees look for it: its proxy leads to it once the
-    services have started. `line` says how long that takes.
+    """Wait until the hub can be reached where attendees look for it.
+
+    Its proxy leads to it once the services have started. `line` says how long that takes.
     """
     import ssl
     from http.client import HTTPException  # something else than a hub may have taken the port

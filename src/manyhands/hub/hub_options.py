@@ -1,5 +1,6 @@
-"""What `manyhands hub` may be asked for: its options, and a sentence for each value that no hub can
-have.
+"""What `manyhands hub` may be asked for.
+
+These are its options, and a sentence for each value that no hub can have.
 """
 
 from __future__ import annotations
@@ -65,6 +66,7 @@ def between(least: float, most: float, kind: Callable[[str], N] = int) -> Callab
 
 
 def parser() -> argparse.ArgumentParser:
+    """Make the parser of `manyhands hub`."""
     usual = limits.Limits()
     made = command_parser(
         "hub", DESCRIPTION, ["", "--ip 0.0.0.0 --port 8000", "--image manyhands:cpu", "--slurm"]
@@ -210,8 +212,9 @@ def parser() -> argparse.ArgumentParser:
 
 
 def check(options: argparse.Namespace) -> None:
-    """Raises WrongUsageError where options do not go together, or name what this machine does not
-    have.
+    """Check the options together.
+
+    Raises WrongUsageError where they do not go together, or name what this machine does not have.
     """
     if bool(options.certificate) != bool(options.key):
         raise WrongUsageError("https needs both --certificate and --key.")
@@ -280,5 +283,6 @@ def check_folder(folder: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
+    """Make the hub's folder; raises WrongUsageError where that is not possible."""
     with _refused(OSError, f"{folder} cannot be the hub's folder"):
         prepare(folder)

@@ -85,10 +85,12 @@ class Settings:
         return "slurm" if self.hub_name else "containers" if self.image else "sandboxes"
 
     def as_text(self) -> str:
+        """The settings as JSON, for the environment of the hub's process."""
         return json.dumps(asdict(self))
 
 
 def from_text(text: str) -> Settings:
+    """Read what `Settings.as_text` wrote."""
     found = json.loads(text)
     return Settings(**{**found, "limits": Limits(**found["limits"])})
 
@@ -162,8 +164,10 @@ def configure(c: Any, settings: Settings) -> None:
 
 
 def _attendees(folder: Path) -> list[tuple[str, str]]:
-    """[(name, full name)] of the attendees whose accounts are open, for the page that says who
-    works now: JupyterHub itself knows only those who have logged in.
+    """[(name, full name)] of the attendees whose accounts are open.
+
+    This is for the page that says who works now, because JupyterHub itself knows only those who
+    have logged in.
     """
     from manyhands.hub.accounts.table import ATTENDEE, Accounts
 
@@ -175,8 +179,9 @@ def _attendees(folder: Path) -> list[tuple[str, str]]:
 
 
 def _doors(settings: Settings) -> str:
-    """What the proxy must know of its two doors; where they are named, both are,
-    else they have the name by which a browser has asked.
+    """What the proxy must know of its two doors.
+
+    Where they are named, both are; else they have the name by which a browser has asked.
     """
     names = (
         {"hub": settings.address, "servers": settings.servers_address}

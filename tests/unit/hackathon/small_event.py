@@ -1,5 +1,6 @@
-"""An event in small: a folder with settings, a clock that the test moves, and a judge that only
-writes a record.
+"""A small event: a folder with settings, a clock that the test moves, and a judge.
+
+The judge only writes a record.
 """
 
 import json

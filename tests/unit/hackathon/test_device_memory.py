@@ -1,5 +1,6 @@
-"""The device of a challenge about memory: that it trains as one process does, and counts to the
-byte.
+"""The device of a challenge about memory.
+
+It trains as one process does, and counts to the byte.
 """
 
 from dataclasses import replace

@@ -1,5 +1,7 @@
-"""The challenge's network: its clocks against the models of unit 05, its results against torch, and
-that the order in which a machine happens to do things changes nothing.
+"""The challenge's network.
+
+Its clocks are compared with the models of unit 05, its results with torch, and the order in which a
+machine happens to do things changes nothing.
 """
 
 import asyncio

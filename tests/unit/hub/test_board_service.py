@@ -1,5 +1,6 @@
-"""The board's service without a hub: the socket for results, who sees what, what is sent to a page,
-what a restart keeps.
+"""The board's service without a hub.
+
+The socket for results, who sees what, what is sent to a page, and what a restart keeps.
 """
 
 import asyncio
@@ -227,8 +228,9 @@ def test_the_socket_ends_with_whom_it_does_not_know_and_what_is_too_long(folder,
 
 
 def with_pages(folder, use):
-    """`await use(get, service)` with the pages open; get(name, path, **options) answers tornado's
-    response.
+    """`await use(get, service)` with the pages open.
+
+    get(name, path, **options) answers tornado's response.
     """
 
     async def run():

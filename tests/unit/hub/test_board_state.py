@@ -1,5 +1,6 @@
-"""What the board makes of results: rows, who is stuck, the median, and what it does with results
-that nobody's check sends.
+"""What the board makes of results.
+
+Rows, who is stuck, the median, and what it does with results that nobody's check sends.
 """
 
 import csv
@@ -35,7 +36,7 @@ def result(states, hints=0, **more):
             "status": words[state],
             "message": f"{one.name} is wrong",
         }
-        for one, state in zip(CRITERIA, states, strict=False)
+        for one, state in zip(CRITERIA, states, strict=False)  # the last may be missing
         if state in words
     ]
     return {"unit": UNIT, "criteria": told, "hints": hints, **more}
@@ -242,7 +243,7 @@ def test_a_table_without_formulas(board):
     text = io.StringIO()
     csv.writer(text).writerows(as_table(UNIT, board.room(UNIT, CRITERIA, PEOPLE), now=160))
     head, first, second = list(csv.reader(io.StringIO(text.getvalue())))[:3]
-    assert dict(zip(head, first, strict=False)) == {
+    assert dict(zip(head, first, strict=True)) == {
         "unit": UNIT,
         "name": "ann",
         "full_name": "",
@@ -266,7 +267,7 @@ def test_what_is_not_written_yet_is_not_begun_and_no_cross(board):
         for one, message in zip(
             CRITERIA,
             ("mean is not written yet.", "The same as above.", "Hooks fire twice."),
-            strict=False,
+            strict=True,
         )
     ]
     board.take(ANN, UNIT, CRITERIA, {"unit": UNIT, "criteria": told, "hints": 0}, 1)

@@ -1,5 +1,6 @@
-"""Places for checks: the queue's rules, the service behind a socket, and the side of `manyhands
-check`.
+"""Places for checks.
+
+The queue's rules, the service behind a socket, and the side of `manyhands check`.
 """
 
 import asyncio

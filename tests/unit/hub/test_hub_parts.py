@@ -1,5 +1,6 @@
-"""The hub's parts that need no hub: limited attempts, settings, sizes, the relay, the course
-without solutions, references.
+"""The hub's parts that need no hub.
+
+Limited attempts, settings, sizes, the relay, the course without solutions, and references.
 """
 
 import asyncio
@@ -269,8 +270,9 @@ FORGED = {"X-Forwarded-For": "203.0.113.7", "X-Real-IP": "203.0.113.8"}
 
 
 def told_addresses(tmp_path, monkeypatch):
-    """What the hub's server takes for the address of a request that forges one: by the hub's user,
-    from a sandbox, and by somebody else of the machine.
+    """What the hub's server takes for the address of a request that forges one.
+
+    The request comes from the hub's user, from a sandbox, and from somebody else of the machine.
     """
     path = tmp_path / "hub.sock"
 
@@ -472,8 +474,9 @@ def test_a_server_that_nobody_waits_for_any_more_is_not_started():
 
 
 def test_a_home_that_is_too_large_has_time_to_be_tidied_up(tmp_path, monkeypatch):
-    """Its server is stopped once the time is over; a home that was tidied up in time begins
-    anew.
+    """Its server is stopped once the time is over.
+
+    A home that was tidied up in time begins anew.
     """
     accounts, now, used, stopped = Accounts(tmp_path), 0.0, 0, []
 

@@ -1,5 +1,6 @@
-"""The board of an event, or of a folder with records, written as files: board.html, screen.html,
-board.csv.
+"""The board of an event, or of a folder with records, written as files.
+
+The files are board.html, screen.html and board.csv.
 """
 
 from __future__ import annotations
@@ -27,8 +28,10 @@ FILES = ("board.html", "screen.html", "board.csv")
 
 
 def of_event(event: Event, challenges: Mapping[str, Challenge], reveal: bool = False) -> Board:
-    """The `Board` of an event as it is now; without `reveal`, from the freeze on, as it was then:
-    entries that were handed in later are not shown. `challenges` are {name: `Challenge`}.
+    """The `Board` of an event as it is now.
+
+    Without `reveal`, it is from the freeze on as it was then: entries that were handed in later are
+    not shown. `challenges` are {name: `Challenge`}.
     """
     settings, now, found = event.settings, event.now(), event.submissions()
     frozen = now >= settings.frozen_from and settings.freeze_min and not reveal
@@ -69,9 +72,10 @@ def of_records(
     now: float,
     tell: Callable[[Path, str], object] = lambda path, problem: None,
 ) -> Board:
-    """The `Board` of all `*.record` files in a folder and below; the team is the entry's name in
-    the record. `verified` gives a record's mapping and raises where it was changed. `tell` hears of
-    each file that is left out, and why.
+    """The `Board` of all `*.record` files in a folder and below.
+
+    The team is the entry's name in the record. `verified` gives a record's mapping and raises where
+    it was changed. `tell` hears of each file that is left out, and why.
     """
     shown = []
     for path in sorted(Path(folder).rglob("*.record")):

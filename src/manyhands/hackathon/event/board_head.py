@@ -1,6 +1,4 @@
-"""The head of the board: how long the event still takes, when the board freezes, and the latest
-entry.
-"""
+"""The head of the board: the event's times, and the latest entry."""
 
 from __future__ import annotations
 
@@ -13,8 +11,9 @@ if TYPE_CHECKING:
 
 
 def times(board: Board) -> str:
-    """When the event begins, ends and freezes, for readers of the page without its script, which
-    counts the seconds down.
+    """When the event begins, ends and freezes.
+
+    This is for readers of the page without its script, which counts the seconds down.
     """
     if board.ends is None:
         return ""
@@ -34,8 +33,9 @@ def is_over(board: Board) -> bool:
 
 
 def latest(board: Board) -> tuple[Section, Result] | tuple[None, None]:
-    """(the section, the result) of the entry that was handed in last of those that the board shows;
-    two times None where it shows none.
+    """(the section, the result) of the latest entry that the board shows.
+
+    The latest entry is the one that was handed in last. Two times None where the board shows none.
     """
     found = [
         (result.at, result.number, place)
@@ -50,8 +50,9 @@ def latest(board: Board) -> tuple[Section, Result] | tuple[None, None]:
 
 
 def gain(score: float | None, baseline: float | None) -> str:
-    """By what factor a score is smaller than the baseline, as text; "" where there is no such
-    factor.
+    """By what factor a score is smaller than the baseline, as text.
+
+    It is "" where there is no such factor.
     """
     if not score or score < 0 or not baseline:
         return ""

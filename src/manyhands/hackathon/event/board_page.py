@@ -1,5 +1,4 @@
-"""The board of the hackathon: one page that needs nothing but itself, and a table for a
-spreadsheet.
+"""The board of the hackathon: one self-contained page, and a table for a spreadsheet.
 
 The page is complete without its script (`scores.js`), which counts down, looks for a newer page
 once in a while and changes what differs, and shows the day again. No other script may run
@@ -54,8 +53,10 @@ class Section:
 
 
 class Line(NamedTuple):
-    """A line of a challenge's table: a result, its place, the class of its team's colour, what is
-    remarked, and whether it is the latest entry.
+    """A line of a challenge's table.
+
+    It has a result, its place, the class of its team's colour, what is remarked, and whether it is
+    the latest entry.
     """
 
     result: Result
@@ -98,8 +99,9 @@ class Board:
 
 
 def policy() -> str:
-    """What a browser may load and run for the page, as a Content-Security-Policy: the page itself
-    and its script.
+    """What a browser may load and run for the page, as a Content-Security-Policy.
+
+    That is the page itself and its script.
     """
     script = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
     return (

@@ -32,9 +32,10 @@ class Day(TypedDict):
 
 
 def day(board: Board, most: int) -> Day:
-    """For each section the score that counted for each team, and from when on; teams in the order
-    of the end, which is the order of their colours. `most` is how many rows the screen has for a
-    challenge.
+    """For each section the score that counted for each team, and from when on.
+
+    Teams are in the order of the end, which is the order of their colours. `most` is how many rows
+    the screen has for a challenge.
     """
     return {
         "begins": board.begins,

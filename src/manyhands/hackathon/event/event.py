@@ -144,8 +144,9 @@ class Event:
             )
 
     def withdraw(self, team: str, number: int) -> None:
-        """A team takes back an entry: if it waits, it is not judged; if it is judged, it does not
-        count.
+        """Let a team take back an entry.
+
+        If the entry waits, it is not judged; if it is judged, it does not count.
         """
         with self.log.changing() as (lines, append):
             one = self._of(lines).get(number)
@@ -194,9 +195,10 @@ class Event:
             return None
 
     def stop(self, number: int, lasted_s: float) -> Literal["withdrawn", "slow"] | None:
-        """Whether the judge must end the judging of an entry that has lasted so long: "withdrawn"
-        if its team has taken it back, "slow" if it keeps another entry waiting for longer than
-        `fair_queue.SLOW_S`; else None.
+        """Whether the judge must end the judging of an entry that has lasted so long.
+
+        Returns "withdrawn" if its team has taken it back, "slow" if it keeps another entry waiting
+        for longer than `fair_queue.SLOW_S`, else None.
         """
         found = self.submissions()
         if found[number].withdrawn:
@@ -205,8 +207,9 @@ class Event:
         return "slow" if lasted_s > fair_queue.SLOW_S and others else None
 
     def put_behind(self, number: int) -> None:
-        """A slow entry goes behind all others, and is judged from the beginning when no other one
-        waits.
+        """Put a slow entry behind all others.
+
+        It is judged from the beginning when no other one waits.
         """
         with self.log.changing() as (_, append):
             append({"do": "behind", "number": number, "at": self.now()})
@@ -220,8 +223,9 @@ class Event:
             append({"do": "looked", "number": number, "at": self.now(), "look": look})
 
     def settle(self, number: int, record: str) -> bool:
-        """The signed record of an entry's judging is kept: whether it was the first of this
-        entry.
+        """Keep the signed record of an entry's judging.
+
+        Returns whether it was the first of this entry.
         """
         with self.log.changing() as (lines, append):
             one = self._of(lines)[number]
@@ -261,9 +265,10 @@ def judge_all(
 
 
 def _used(mine: Collection[Submission], now: float) -> tuple[int, int]:
-    """(how many of a team's entries of the last hour count, how many were withdrawn before the
-    judge took them). Of the latter the first few are free; handing in and withdrawing without end
-    is not.
+    """(how many of a team's entries of the last hour count, how many were withdrawn in time).
+
+    In time means before the judge took them. The first few of these are free, so that nobody can
+    hand in and withdraw without end.
     """
     lately = [one for one in mine if one.at > now - HOUR_S]
     taken_back = sum(

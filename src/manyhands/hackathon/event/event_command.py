@@ -1,5 +1,6 @@
-"""The part of `manyhands hack` that belongs to an event: make one, hand in, judge what came, write
-the board.
+"""The part of `manyhands hack` that belongs to an event.
+
+Its commands make an event, hand entries in, judge what came, and write the board.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ RECORDS, BOARD = "records", "board"  # folders in that of the event
 
 
 def add_parsers(does: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the commands of an event to those of `manyhands hack`."""
     one = does.add_parser(
         "event", help="make the folder of an event, with a file event.toml to fill in"
     )
@@ -95,6 +97,7 @@ def add_parsers(does: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
 
 def event(options: argparse.Namespace) -> int:
+    """Make the folder of an event, and print what to do next."""
     path = event_settings.write_template(options.folder)
     print(
         printable(
@@ -106,15 +109,18 @@ def event(options: argparse.Namespace) -> int:
 
 
 def submit(options: argparse.Namespace) -> int:
+    """Hand in an entry, and print what the team is told."""
     entry = entry_file.read(options.entry, entry_file.challenge_names())
     return _told(options, "submit", entry.challenge, entry.source)
 
 
 def withdraw(options: argparse.Namespace) -> int:
+    """Withdraw an entry, and print what the team is told."""
     return _told(options, "withdraw", options.number)
 
 
 def status(options: argparse.Namespace) -> int:
+    """Print a line for each entry of the team."""
     return _told(options, "status")
 
 
@@ -130,6 +136,7 @@ def _told(options: argparse.Namespace, what: str, *values: object) -> int:
 
 
 def run(options: argparse.Namespace) -> int:
+    """Judge what teams hand in, and write the board, until Ctrl-C."""
     from manyhands.hackathon.challenges.challenge import CHALLENGES
     from manyhands.hackathon.judge.sandboxes import Sandboxes
     from manyhands.shared import signing
@@ -202,8 +209,9 @@ def judged(
     key: Ed25519PrivateKey,
     tell: Callable[..., object],
 ) -> str | None:
-    """The signed record of a submission, or None where its judging was stopped; `tell` hears of
-    each run.
+    """The signed record of a submission, or None where its judging was stopped.
+
+    `tell` hears of each run.
     """
     from manyhands.hackathon.challenges.challenge import CHALLENGES
     from manyhands.hackathon.judge import judging
@@ -226,6 +234,7 @@ def judged(
 
 
 def look(options: argparse.Namespace) -> int:
+    """Sign that a person has read an entry, and whether it counts."""
     from manyhands.shared import signing
 
     key, there = signing.load_key(options.key), Event(options.event)
@@ -278,8 +287,10 @@ def board(options: argparse.Namespace) -> int:
 
 
 def _verified_by(path: str | None) -> Callable[[bytes], tuple[record.Record, bytes]]:
-    """What gives the record of a file's bytes; with the file of a public key, only of those signed
-    with that key: anybody can make a key, and sign with it.
+    """What gives the record of a file's bytes.
+
+    With the file of a public key, it gives only records that were signed with that key, because
+    anybody can make a key and sign with it.
     """
     from manyhands.shared import signing
 

@@ -1,5 +1,4 @@
-"""What a line of an event's log is: a check of its fields and their types, for whoever reads the
-log.
+"""What a line of an event's log is: a check of its fields and their types.
 
 A line that is none is passed over, as one that was cut off is: the lines before and after it count.
 """

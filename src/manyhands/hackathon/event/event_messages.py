@@ -21,6 +21,7 @@ def handed_in(event: Event, team: str, challenge: str, source: str) -> str:
 
 
 def withdrawn(event: Event, team: str, number: int) -> str:
+    """Withdraw an entry; returns what the team is told."""
     being_judged = _being_judged(event)
     event.withdraw(team, number)
     stops = " The judge stops judging it." if being_judged and being_judged.number == number else ""

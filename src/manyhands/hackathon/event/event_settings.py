@@ -57,8 +57,9 @@ class Settings:
         return next((team for team, members in self.teams.items() if member in members), None)
 
     def team_problem(self, team: str) -> str | None:
-        """Why there is no team of this name, with the names that there are, the most similar first;
-        None if there is one.
+        """Why there is no team of this name; None if there is one.
+
+        The text names the teams that exist, the most similar names first.
         """
         if team in self.teams:
             return None
@@ -82,8 +83,9 @@ def _likeness(asked: str, name: str) -> float:
 
 
 def write_template(folder: str | Path, now: datetime | None = None) -> Path:
-    """Make the folder of an event, which begins in the next full hour and takes six; never over
-    one.
+    """Make the folder of an event, which begins in the next full hour and takes six hours.
+
+    A folder that exists is never overwritten.
     """
     if not str(folder).strip():
         raise BadEventError("Name a new folder for the event.")

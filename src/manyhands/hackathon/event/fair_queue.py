@@ -53,6 +53,7 @@ class Submission:
 
     @property
     def waits(self) -> bool:
+        """Whether the entry is still to be judged, for the first time or again."""
         return not self.withdrawn and (self.judged is None or self.again)
 
 
@@ -96,8 +97,10 @@ def submissions(
 
 
 def queue(found: Mapping[int, Submission]) -> list[Submission]:
-    """Those that wait, in the order in which they are judged; the one with which a judge has begun
-    is the first, and those whose judging was stopped because it kept others waiting are the last.
+    """Those that wait, in the order in which they are judged.
+
+    The one with which a judge has begun is the first, and those whose judging was stopped because
+    it kept others waiting are the last.
     """
     return sorted(
         (one for one in found.values() if one.waits),
@@ -118,9 +121,10 @@ def next_round(found: Mapping[int, Submission], team: str) -> int:
 
 
 def judging_s(found: Mapping[int, Submission], challenge: str) -> float | None:
-    """How long the judging of an entry takes: the median of the last ones for the challenge that
-    came to a score, else for any; None as long as there was none. One that crashes at once is over
-    at once, and tells nothing of the next.
+    """How long the judging of an entry takes, in seconds; None as long as there was none.
+
+    It is the median of the last ones for the challenge that came to a score, else for any. An entry
+    that crashes is over immediately, and says nothing about the next.
     """
     lasted = [
         (one.challenge == challenge, one.lasted_s)
@@ -133,9 +137,10 @@ def judging_s(found: Mapping[int, Submission], challenge: str) -> float | None:
 
 @dataclass(frozen=True)
 class Wait:
-    """How long until an entry has its result: `about_s` if nobody hands in anything more,
-    `at_most_s` if each other team does so at once; both None as long as none has a score. `before`
-    entries are judged earlier.
+    """How long until an entry has its result, in seconds.
+
+    It is `about_s` if nobody hands in anything more, `at_most_s` if each other team does so
+    immediately; both are None as long as no entry has a score. `before` entries are judged earlier.
     """
 
     before: int
@@ -172,8 +177,9 @@ def _remaining_s(usual_s: float, elapsed_s: float, keeps_waiting: bool) -> float
 
 
 def _overtaking(found: Mapping[int, Submission], one: Submission, teams: int) -> int:
-    """How many entries of other teams may still come before this one: one of each team in each
-    round before its own, less those that are there.
+    """How many entries of other teams may still come before this one.
+
+    That is one of each team in each round before its own, less those that are there.
     """
     now = current_round(found)
     there = sum(

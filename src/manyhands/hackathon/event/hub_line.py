@@ -1,5 +1,6 @@
-"""Handing in on a hub: a server asks the board's service, which knows whose server it is, and has
-the event.
+"""Handing in on a hub: a server asks the board's service.
+
+The service knows whose server it is, and has the event.
 """
 
 from __future__ import annotations

@@ -39,8 +39,9 @@ def text(record: str, by: str, counts: bool, at: float) -> bytes:
 
 
 def read(signed: str, record: str) -> Look | None:
-    """The `Look` of what was signed; None where there is none, or where it is about a different
-    record.
+    """The `Look` of what was signed.
+
+    None where there is none, or where it is about a different record.
     """
     try:
         said = json.loads(signed.split("\n", 1)[0])

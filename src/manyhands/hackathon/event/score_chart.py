@@ -36,7 +36,9 @@ def svg(
     size: tuple[int, int] = (WIDTH, HEIGHT),
     named: int = NAMED,
 ) -> str:
-    """`ways`: {team: [(time, score or None), ...]}; `teams` are their names, the best first;
+    """A picture of the teams' scores over time.
+
+    `ways`: {team: [(time, score or None), ...]}; `teams` are their names, the best first;
     `baseline` is a line. Letters are as large in a picture of any `size`; `named` teams get a
     colour and their name.
     """
@@ -81,8 +83,9 @@ def svg(
 
 
 def ticks(least: float, most: float) -> list[float]:
-    """One, two, three and five of each power of ten between the two; more of them where these are
-    few.
+    """One, two, three and five of each power of ten between the two.
+
+    There are more where these are few.
     """
     low, high = math.floor(math.log10(max(least, 1e-9))), math.ceil(math.log10(max(most, 1e-9)))
     for digits in (COARSE, FINE):

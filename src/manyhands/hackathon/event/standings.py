@@ -82,8 +82,9 @@ def has_score(record: str) -> bool:
 
 
 def _of_event(text: str) -> records.EventRecord:
-    """The record of an event's log as a mapping; where it cannot be read, one that says so: the
-    others go on.
+    """The record of an event's log as a mapping.
+
+    Where it cannot be read, the mapping says so, so that the others go on.
     """
     try:
         return records.of_event(text)
@@ -95,8 +96,10 @@ def _of_event(text: str) -> records.EventRecord:
 
 
 def results(submissions: Iterable[Submission], until: float | None = None) -> list[Result]:
-    """The results of all entries that are judged and not withdrawn, in the order in which they were
-    handed in; with `until`, of those that had been handed in by then.
+    """The results of all entries that are judged and not withdrawn.
+
+    They are in the order in which they were handed in; with `until`, only those that had been
+    handed in by then.
     """
     return [
         result(
@@ -147,8 +150,9 @@ def simplest(rows: Iterable[Result], baseline: float) -> Result | None:
 
 
 def steps(results: Iterable[Result], counts: str) -> dict[str, Way]:
-    """{team: [(time, score), ...]}: what counted from when on; the score is None from when on none
-    did.
+    """{team: [(time, score), ...]}: what counted from when on.
+
+    The score is None from the time on at which none counted.
     """
     found: dict[str, Way] = {}
     before: dict[str, list[Result]] = {}

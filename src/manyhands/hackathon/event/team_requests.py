@@ -1,5 +1,6 @@
-"""What a team may ask of an event, by name: the table with which an attendee's command and the
-hub's service answer.
+"""What a team may ask of an event, by name.
+
+An attendee's command and the hub's service both answer with this table.
 """
 
 from __future__ import annotations

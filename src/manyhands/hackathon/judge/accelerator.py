@@ -1,5 +1,6 @@
-"""What computes for a rank: it has the rank's data, and gives loss and gradient for weights that
-the rank sends.
+"""What computes for a rank.
+
+It has the rank's data, and gives loss and gradient for weights that the rank sends.
 
 The data never reach the entry, and no forward or backward is computed elsewhere, so that each
 gradient is counted where it is made: one takes the challenge's `gradient_s` on the rank's clock,
@@ -22,8 +23,10 @@ if TYPE_CHECKING:
 
 
 class Accelerator:
-    """`model` is the challenge's, for this accelerator alone; `x` and `y` are the rank's data;
-    `draw` is a generator for the order of the batches; the rank gets `most_batches` batches of
+    """An accelerator with a rank's data.
+
+    `model` is the challenge's, for this accelerator alone; `x` and `y` are the rank's data; `draw`
+    is a generator for the order of the batches; the rank gets `most_batches` batches of
     `batch_size`, then no more.
     """
 
@@ -60,9 +63,10 @@ class Accelerator:
         return len(self._batches) - 1
 
     def gradient(self, number: object, weights: bytes | bytearray) -> tuple[float, bytes, bool]:
-        """(loss, gradient as bytes, whether the weights are others than the last ones) of a batch,
-        at these weights: bytes of float32, as `flat` orders them. The loss is the mean over the
-        batch.
+        """(loss, gradient, whether the weights have changed) of a batch, at these weights.
+
+        The weights and the gradient are bytes of float32, as `flat` orders them. The loss is the
+        mean over the batch. Weights have changed if they differ from the last ones.
         """
         if not isinstance(number, int) or not 0 <= number < len(self._batches):
             raise RefusedError("A gradient was requested for a batch that was not handed out.")

@@ -1,5 +1,6 @@
-"""An accelerator with a memory of its own, which the judge has: arrays, what a forward keeps for
-its backward, and a limit in bytes.
+"""An accelerator with its own memory, which the judge has.
+
+The memory has arrays, what a forward keeps for its backward, and a limit in bytes.
 
 An entry's rank holds numbers of arrays only, never what is in them. So what a rank has is counted
 where it cannot be reached, to the byte, and more than the limit is never there. A storage counts
@@ -41,6 +42,7 @@ class Kept:
 
     @property
     def leaves(self) -> list[torch.Tensor]:
+        """The tensors of which a backward computes gradients."""
         return [self.weights] if self.x is None else [self.weights, self.x]
 
 
@@ -48,7 +50,9 @@ What = torch.Tensor | Kept | str  # an array, what a forward keeps, or why array
 
 
 class DeviceMemory:
-    """`stages` are the parts of the model (for the shapes only); `symbols` are the data, [samples,
+    """A rank's device.
+
+    `stages` are the parts of the model (for the shapes only); `symbols` are the data, [samples,
     places + 1]; `weights` the flat initial weights of each stage.
     """
 
@@ -99,12 +103,14 @@ class DeviceMemory:
         return self._next
 
     def array(self, number: int) -> torch.Tensor:
+        """The tensor of an array that this rank has; raises TypeError for what is no array."""
         found, _ = self.held[number]
         if not isinstance(found, torch.Tensor):
             raise TypeError(number)
         return found
 
     def free(self, number: int) -> None:
+        """Give an array back; its bytes are free when nothing else uses them."""
         _, places = self.held.pop(number)
         for place in places:
             users, size = self._storages.pop(place)
@@ -128,6 +134,7 @@ class DeviceMemory:
         self.history.append((now, self._bytes))
 
     def new(self, tensor: torch.Tensor) -> int:
+        """Keep a tensor as a new array; returns its number."""
         return self.keep(tensor, [tensor])
 
     def weights(self, stage: int, begin: int, end: int) -> int:
@@ -140,9 +147,11 @@ class DeviceMemory:
 
     @property
     def sizes(self) -> list[int]:
+        """How many numbers the weights of each stage have."""
         return [len(one) for one in self.start]
 
     def zeros(self, count: int) -> int:
+        """Make an array of zeros; returns its number."""
         if not 0 <= count <= self.limit_bytes:
             raise ValueError(count)
         return self.new(torch.zeros(count))
@@ -152,8 +161,9 @@ class DeviceMemory:
     def forward(
         self, stage: int, weights: int, x: Any, batch: int, begin: int, end: int, keep: bool
     ) -> tuple[int | None, float | None, int | None]:
-        """(number of what comes out, the loss, number of what is kept); the loss in the last stage
-        only, else None.
+        """(number of what comes out, the loss, number of what is kept).
+
+        The loss exists in the last stage only, otherwise it is None.
         """
         module, leaf = self.stages[_index(stage, len(self.stages))], self.array(weights).detach()
         if leaf.shape != (self.sizes[stage],):
@@ -228,9 +238,11 @@ class DeviceMemory:
         w.addcdiv_(mean, unbiased, value=-float(rate) / (1 - ADAM_DECAY[0] ** step))
 
     def add(self, one: int, other: int, times: float) -> None:
+        """Add `times` the other array to one, in place."""
         self.array(one).add_(self.array(other), alpha=float(times))
 
     def scale(self, one: int, times: float) -> None:
+        """Multiply an array by a number, in place."""
         self.array(one).mul_(float(times))
 
     def _rows(self, batch: int, begin: int, end: int) -> torch.Tensor:

@@ -23,6 +23,7 @@ class BrokenMessageError(Exception):
 
 
 def pack(head: dict[str, Any], payload: bytes = b"") -> bytes:
+    """Return a message as the bytes that are sent."""
     text = json.dumps(head).encode()
     return _LENGTHS.pack(len(text), len(payload)) + text + payload
 
@@ -36,6 +37,7 @@ def lengths(data: bytes | bytearray) -> tuple[int, int]:
 
 
 def unpack(text: bytes) -> dict[str, Any]:
+    """Return the head of a message; raises BrokenMessageError."""
     try:
         head = json.loads(text)
     except (ValueError, RecursionError):

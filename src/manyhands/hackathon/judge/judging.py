@@ -1,5 +1,6 @@
-"""An entry is judged: five runs under seeds that nobody knows before, each of which must reach the
-target; the median of their scores counts.
+"""An entry is judged in five runs, under seeds that nobody knows before.
+
+Each run must reach the target, and the median of the scores counts.
 
 Each judging draws new seeds. So whatever an entry has found out about them, and got out, is worth
 nothing the next time; and the record can name them, so that anybody can judge the entry again,
@@ -47,21 +48,24 @@ TOO_LONG = (
 
 
 class Spent:
-    """The time that a judging has taken, as on a machine with nothing else to do: where processes
-    share the processors, a second counts as much less as work takes longer. A sleeping entry makes
-    no machine busy.
+    """The time that a judging has taken, as on a machine with nothing else to do.
+
+    Where processes share the processors, a second counts as much less as work takes longer. A
+    sleeping entry makes no machine busy.
     """
 
     def __init__(self) -> None:
         self._total, self._last = 0.0, time.monotonic()
 
     def seconds(self) -> float:
+        """The seconds since this was made, as many less as the machine was crowded."""
         now = time.monotonic()
         self._total, self._last = self._total + (now - self._last) / crowding(), now
         return self._total
 
 
 def hidden_seeds() -> list[bytes]:
+    """Draw a seed for each run, which nobody can know before."""
     return [secrets.token_bytes(SEED_BYTES) for _ in range(RUNS)]
 
 

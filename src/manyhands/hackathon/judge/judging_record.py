@@ -1,5 +1,6 @@
-"""What a record of a judging is: one check of all its fields and their types, for everything that
-reads records.
+"""What a record of a judging is, for everything that reads records.
+
+It is one check of all fields and their types.
 
 A signature only says that a record is unchanged: anybody can make a key, and sign anything. So each
 reader takes a record from here, or gets a `BadRecordError`, whose message continues the name of the
@@ -133,8 +134,9 @@ def read_file(path: str | Path) -> bytes:
 
 
 def verified(data: bytes) -> tuple[Record, bytes]:
-    """(the record, the public key that has signed it) of the bytes of a record's file;
-    `signing.BadSignature` or `BadRecordError` where it is not that any more.
+    """(the record, the public key that has signed it) of the bytes of a record's file.
+
+    Raises `signing.BadSignature` or `BadRecordError` where the bytes are not a record any more.
     """
     before, public = signing.verified(data)
     return checked(before), public
@@ -153,8 +155,9 @@ def checked(data: bytes) -> Record:
 
 
 def of_event(text: str) -> EventRecord:
-    """The record in an event's log, which has fewer fields where the judge gave up; raises
-    `BadRecordError`.
+    """The record in an event's log, which has fewer fields where the judge gave up.
+
+    Raises `BadRecordError`.
     """
     record, problem = _object(text.split(SIGNATURE, 1)[0].encode("utf-8", "surrogatepass"))
     problem = problem or ("`score` is missing" if "score" not in record else _problem(record))
@@ -187,8 +190,9 @@ def seeds_words(record: Record) -> str:
 
 
 def _object(data: bytes) -> tuple[dict[str, Any], str]:
-    """(the object of these bytes, what is wrong with them); the object is empty where something
-    is.
+    """(the object of these bytes, what is wrong with them).
+
+    The object is empty where something is wrong.
     """
     try:
         found = json.loads(

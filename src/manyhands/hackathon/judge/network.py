@@ -103,10 +103,12 @@ class Operation:
 
     @property
     def count(self) -> int | None:
+        """How many numbers this rank gives; None where ranks may give different numbers."""
         return None if self.call == "all_to_all" else self.given.numel()
 
     @property
     def n_bytes(self) -> int:
+        """How many bytes this rank gives."""
         return _size(self.given)
 
     def __str__(self) -> str:
@@ -137,6 +139,7 @@ class Network:
         self._kept_bytes = [0] * ranks
 
     def compute(self, rank: int, seconds: float) -> None:
+        """Let a rank's clock go on by the seconds that a computation takes."""
         self.clock_s[rank] += seconds
         self._advance()
 
@@ -282,8 +285,9 @@ class Network:
         return True
 
     def _earliest(self, operation: Operation) -> tuple[float, int] | None:
-        """(when it has arrived, from whom) of the message that a receive gets, of those that are
-        under way; or None.
+        """(when it has arrived, from whom) of the message that a receive gets, or None.
+
+        The message is one of those that are under way.
         """
         rank, peers = operation.rank, [operation.peer]
         if operation.peer == ANYBODY:
@@ -297,8 +301,10 @@ class Network:
         return min(found, default=None)
 
     def _nothing_earlier(self, rank: int, end_s: float) -> bool:
-        """Whether no other rank can still send what arrives before this time: each has returned, or
-        its clock has gone that far, or it waits for something that nobody has sent yet.
+        """Whether no other rank can still send what arrives before this time.
+
+        Each has returned, or its clock has gone that far, or it waits for something that no rank
+        has sent yet.
         """
         for other in range(len(self._queues)):
             waits = self._waits.get(other)
@@ -336,8 +342,9 @@ class Network:
 
 
 def messages_of(call: str, p: int, n_bytes: int) -> tuple[int, float]:
-    """(messages one after the other, bytes in each) of a collective of p ranks with a tensor of
-    `n_bytes` on each.
+    """(messages one after the other, bytes in each) of a collective.
+
+    It has p ranks, with a tensor of `n_bytes` on each.
     """
     whole_bytes = p * n_bytes if call == "all_gather" else n_bytes
     return rounds(PATTERNS[call], p, whole_bytes)[0] if p > 1 else (0, n_bytes)

@@ -1,5 +1,6 @@
-"""One run of an entry: its ranks ask, and are answered until each has given its weights; then these
-are judged.
+"""One run of an entry.
+
+Its ranks ask, and are answered until each has given its weights; then these are judged.
 """
 
 from __future__ import annotations

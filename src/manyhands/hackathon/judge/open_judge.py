@@ -66,6 +66,7 @@ class OpenSandbox(Sandbox):
         theirs.close()
 
     def close(self) -> None:
+        """Let the keeper end, and wait for that."""
         self.line.close()  # the keeper reads its end, and goes
         os.waitpid(self.keeper, 0)
 
@@ -138,8 +139,9 @@ class OpenJudge:
     def weights(
         self, challenge: Challenge, source: str, seed: bytes, **changed: Any
     ) -> tuple[Run, bytes]:
-        """(the `Run`, the weights at the end as bytes of float32; none where there is a
-        problem).
+        """(the `Run`, the weights at the end as bytes of float32).
+
+        There are no weights where there is a problem.
         """
         run, _, weights = self._asked(challenge, source, seed, changed, True)
         return run, bytes.fromhex(weights)

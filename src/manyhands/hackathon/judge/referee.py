@@ -57,6 +57,7 @@ class Run:
     gap: float = 0.0  # the largest one in the losses that were asked for
 
     def as_record(self) -> RunRecord:
+        """The run as it is written into a record."""
         record = {
             name: (
                 [round(one, 4) for one in value]
@@ -265,8 +266,9 @@ class Referee:
         )
 
     def _gap(self, network: nn.Module) -> float:
-        """The largest gap in the losses down to the one of the trained weights, which `network`
-        has.
+        """The largest gap in the losses down to that of the trained weights.
+
+        `network` has the trained weights.
         """
         x, y = map(torch.cat, zip(*self.task.shards, strict=True))
         with torch.no_grad():

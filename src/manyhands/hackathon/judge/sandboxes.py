@@ -1,5 +1,7 @@
-"""Closed sandboxes, one for each rank: bubblewrap's namespaces, in which there is no network, no other
-process, and no place to write.
+"""Sandboxes, one for each rank.
+
+They are bubblewrap's namespaces, in which there is no network, no other process, and no place to
+write.
 """
 
 from __future__ import annotations
@@ -58,8 +60,9 @@ def why_none() -> str | None:
 
 @functools.cache
 def _lack_of_spaces() -> str:
-    """Why a sandbox cannot make the namespaces of a run here (a security module can forbid it), or
-    "".
+    """Why a sandbox cannot make the namespaces of a run here, or "".
+
+    A security module can forbid it.
     """
     done = subprocess.run(
         [*_walls(), sys.executable, "-I", "-c", TRIAL],
@@ -72,8 +75,9 @@ def _lack_of_spaces() -> str:
 
 
 class Sandbox:
-    """A sandbox of its own, with its keeper in it, which does not yet answer: `ready` waits for
-    that.
+    """A sandbox with its keeper in it, which does not yet answer.
+
+    `ready` waits for that.
     """
 
     def __init__(self) -> None:
@@ -91,6 +95,7 @@ class Sandbox:
             )
 
     def ready(self) -> None:
+        """Wait until the keeper answers; raises NoSandboxesError if it does not."""
         self.line.settimeout(START_S)
         try:
             if self.line.recv(16) == b"ready":
@@ -115,6 +120,7 @@ class Sandbox:
         return json.loads(self.line.recv(1000))
 
     def close(self) -> None:
+        """End what is open, and all processes in it."""
         self.process.kill()
         self.process.wait()
         self.line.close()
@@ -148,6 +154,7 @@ class Sandboxes(list[Sandbox]):
         self.close()
 
     def close(self) -> None:
+        """End what is open, and all processes in it."""
         while self:
             self.pop().close()
 

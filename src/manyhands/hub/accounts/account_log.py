@@ -1,5 +1,6 @@
-"""What was done with accounts, and every log-in: one JSON object a line, appended, never
-changed.
+"""What was done with accounts, and every log-in.
+
+The log has one JSON object a line, which is appended and never changed.
 """
 
 from __future__ import annotations

@@ -58,6 +58,7 @@ class NotDoneError(AccountError):
 
 
 def parser() -> argparse.ArgumentParser:
+    """Make the parser of `manyhands accounts` with all its commands."""
     made = command_parser(
         "accounts",
         DESCRIPTION,
@@ -121,6 +122,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """Run `manyhands accounts` with these arguments; returns the exit status."""
     options = completed(parser()).parse_args(argv)
     try:
         folder = hub_folder(options.home)
@@ -278,10 +280,10 @@ def _list(accounts: Accounts, options: argparse.Namespace) -> None:
                 account.full_name,
             )
         )
-    widths = [max(map(len, column)) for column in zip(*rows, strict=False)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         print(
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)).rstrip()
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         )
 
 

@@ -1,5 +1,6 @@
-"""The socket of the board, through which results, predictions and entries come in: a line of JSON,
-a line back.
+"""The socket of the board, through which results, predictions and entries come in.
+
+Each connection has a line of JSON, and a line back.
 """
 
 from __future__ import annotations

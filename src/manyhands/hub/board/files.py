@@ -1,5 +1,6 @@
-"""What the board reads and writes in the hub's folder:
-the accounts, the units' criteria, and its own file of results.
+"""What the board reads and writes in the hub's folder.
+
+These are the accounts, the units' criteria, and its own file of results.
 """
 
 from __future__ import annotations
@@ -57,8 +58,9 @@ class People:
         return account if account and account.state == "open" else None
 
     def of_uid(self, uid: int | None) -> Account | None:
-        """The same for whose processes carry this number;
-        in a demonstration all have that of the one person who runs it.
+        """The account whose processes carry this number, or None.
+
+        In a demonstration, all have that of the one person who runs it.
         """
         table = self.look()
         if not is_classroom() and uid == os.geteuid():
@@ -67,9 +69,7 @@ class People:
         return account if account and account.state == "open" else None
 
     def attendees(self, uids_with_results: Container[int] = ()) -> dict[int, Account]:
-        """{uid: Account} of all attendees that are open, and of those with results whose time is
-        over.
-        """
+        """{uid: Account} of all open attendees, and of ended ones with results."""
         return {
             one.uid: one
             for one in self.look().values()
@@ -82,8 +82,9 @@ class People:
 
 
 class Course:
-    """The criteria of each unit, those of the references that attendees' checks compare with; and
-    the questions.
+    """The criteria of each unit, and the questions.
+
+    The criteria are those of the references that attendees' checks compare with.
     """
 
     def __init__(self, folder: str | Path) -> None:

@@ -1,6 +1,7 @@
-"""The hackathon of a hub: the folder `hackathon` in the hub's folder, made by `manyhands hack
-event`. Teams are lists of accounts in its event.toml. Whose entry it is follows from the account
-that hands it in.
+"""The hackathon of a hub: the folder `hackathon` in the hub's folder.
+
+`manyhands hack event` makes it. Teams are lists of accounts in its event.toml. Whose entry it is
+follows from the account that hands it in.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ class HubEvent:
         return self.known
 
     def is_there(self) -> bool:
+        """Whether the hub's folder has an event."""
         return (self.folder / SETTINGS).exists()
 
     def take(self, account: Account, message: dict[str, Any]) -> Answer:
@@ -81,8 +83,9 @@ class HubEvent:
         return {"said": shortened(said, _most_letters())}
 
     def page(self, name: str) -> str | None:
-        """The board's page, or the big screen's, as the judge has written it; None where there is
-        none.
+        """The board's page, or the big screen's, as the judge has written it.
+
+        None where there is none.
         """
         try:
             return (self.folder / "board" / f"{name}.html").read_text(encoding="utf-8")
@@ -97,12 +100,14 @@ else:
 
 
 class EventPage(_Handler):
-    """The pages of the hackathon's board, for everybody whose account is open; for a `Handler` of
-    the service.
+    """The pages of the hackathon's board, for everybody whose account is open.
+
+    It completes a `Handler` of the service.
     """
 
     @authenticated
     def get(self, name: str) -> None:
+        """Send the board's page, or the big screen's."""
         page = self.service.hackathon.page(name) if self.account else None
         if page is None:
             raise HTTPError(
@@ -115,8 +120,9 @@ class EventPage(_Handler):
 
 
 def shortened(text: str, most: int) -> str:
-    """Lines of `most` letters at most together: where there are more, the last ones, and how many
-    are left out.
+    """The last lines of a text, `most` letters at most together.
+
+    Where there are more, a first line says how many lines are left out.
     """
     if len(text) <= most:
         return text

@@ -132,6 +132,7 @@ class Criterion:
 
     @property
     def key(self) -> str:
+        """The criterion's name among all those of its unit."""
         return f"{self.check}/{self.name}"
 
 
@@ -150,13 +151,15 @@ class Row:
     cells: dict[str, Cell] = field(default_factory=dict)
 
     def status(self, criterion: Criterion) -> str | None:
+        """BLOCKED, or what the last check said of a criterion; None where it said nothing."""
         if criterion.blocked:
             return BLOCKED
         return self.cells.get(criterion.key, {}).get("status")
 
     def signs(self, criteria: Sequence[Criterion]) -> str:
-        """A letter of CELLS for each criterion: what fails because nothing is written yet is not
-        begun.
+        """A letter of CELLS for each criterion.
+
+        What fails because nothing is written yet is not begun.
         """
         # as much of a criterion's record as `states` reads
         told: list[Any] = [
@@ -170,6 +173,7 @@ class Row:
         return "".join(CELLS.get(state, "-") for state in states(told))
 
     def points(self, criteria: Sequence[Criterion]) -> float:
+        """How many points the criteria that pass give."""
         return sum(criterion.points for criterion in criteria if self.status(criterion) == PASS)
 
     def stuck(self, criteria: Sequence[Criterion]) -> Stuck | None:
@@ -218,8 +222,9 @@ class Board:
         result: dict[str, Any],
         now: float | None = None,
     ) -> Row:
-        """Take in what `manyhands check` tells: {"criteria":
-        [{"check", "name", "status", "message"}], "verdict", "hints"}; returns the row.
+        """Take in what `manyhands check` tells; returns the row.
+
+        The result is {"criteria": [{"check", "name", "status", "message"}], "verdict", "hints"}.
 
         Criteria that the unit does not have are passed over. Raises BadResultError, and has changed
         nothing then.
@@ -258,8 +263,9 @@ class Board:
         return sorted(unit for unit, rows in self.rows.items() if not rows.keys().isdisjoint(uids))
 
     def current(self, uids: Set[int]) -> str | None:
-        """The unit in which most of these people checked last, or None: no single person decides
-        what the room sees.
+        """The unit in which most of these people checked last, or None.
+
+        No single person decides what the class sees.
         """
         last: dict[int, tuple[float, str]] = {}
         for unit, rows in self.rows.items():
@@ -310,8 +316,9 @@ class Board:
         }
 
     def own(self, unit: str, criteria: Sequence[Criterion], person: Account, of_all: OfAll) -> Own:
-        """What an attendee sees: the own row; and of the others (`of_all`) the median, once it
-        tells of nobody.
+        """What an attendee sees: the own row, and the median of the others.
+
+        The median (`of_all`) is shown once it tells of nobody.
         """
         return {
             "announcement": self.announcement,

@@ -1,5 +1,6 @@
-"""An attendee's server in a container of the image `manyhands:cpu`: DockerSpawner,
-with the walls and the ways of a sandbox.
+"""An attendee's server in a container of the image `manyhands:cpu`.
+
+It is a DockerSpawner with the walls and the ways of a sandbox.
 
 The container has no network. As in a sandbox, the server answers on a socket that the hub has opened,
 and reaches the hub through the sockets in `run/sockets`; one of these, `doors.sock`, hands that
@@ -40,8 +41,9 @@ TEMPORARY = ("/tmp", "/var/tmp")
 
 
 class ContainerSpawner(InTurn, DockerSpawner):
-    """A container for each person, with the person's user number and no privilege;
-    what is written outside the home is memory.
+    """A container for each person, with the person's user number and no privilege.
+
+    What is written outside the home is memory.
     """
 
     gpus = Integer(
@@ -51,6 +53,7 @@ class ContainerSpawner(InTurn, DockerSpawner):
     _doors: Doors | None = None  # one for the hub
 
     async def start_for(self, account: Account, home: Path, door: socket.socket) -> None:
+        """Start the container, which fetches the socket by itself."""
         if ContainerSpawner._doors is None:
             ContainerSpawner._doors = Doors(sockets(self.folder) / DOORS)
         ContainerSpawner._doors.keep(account.uid, door)
@@ -111,12 +114,15 @@ class ContainerSpawner(InTurn, DockerSpawner):
         }
 
     async def get_ip_and_port(self) -> tuple[str, int]:
+        """Return the address of the socket, which is not in the container's network."""
         return "127.0.0.1", self.port
 
     def get_env(self) -> dict[str, str]:
+        """Add the socket at which the server fetches its own."""
         return self.user_env(super().get_env()) | {"MANYHANDS_DOORS": f"{sandbox.SOCKETS}/{DOORS}"}
 
     async def stop(self, now: bool = False) -> None:
+        """Stop the container; one that is gone is no error."""
         with suppress(docker.errors.APIError):
             written = await self.docker("logs", self.container_id)
             with open(

@@ -1,5 +1,6 @@
-"""The closed sandbox in which an attendee's server runs:
-bubblewrap, started by root, left by root before anything of the attendee's runs.
+"""The sandbox in which an attendee's server runs: bubblewrap, started by root.
+
+Root is left before anything of the attendee's runs.
 
 Inside: the person's own user number, without any privilege and no way to one; own processes, own
 network with nothing but a loopback, own /tmp; of the machine's files the system's programs, the
@@ -120,8 +121,9 @@ def etc_files(account: Account, folder: str | Path) -> dict[str, Path]:
 
 
 def gpu_devices(account: Account, devices: Iterable[str | Path]) -> list[str]:
-    """Of the machine's GPU devices those that a person gets:
-    one GPU, in turn, and what all of them need (`nvidiactl` and its like).
+    """Of the machine's GPU devices those that a person gets.
+
+    That is one GPU, in turn, and what all of them need (`nvidiactl` and its like).
     """
     names = sorted(map(str, devices), key=lambda name: (len(name), name))
     gpus = [name for name in names if name.rpartition("nvidia")[2].isdigit()]
@@ -171,8 +173,9 @@ def _frame(memory_bytes: int = 2**26) -> list[str]:
 
 
 def _drop(uid: int) -> list[str]:
-    """Leave root for good: bubblewrap has already forbidden to gain privileges by starting a
-    program.
+    """Leave root for good.
+
+    bubblewrap has already forbidden to gain privileges by starting a program.
     """
     return [
         "--",
@@ -188,8 +191,9 @@ def _drop(uid: int) -> list[str]:
 
 
 def _way_to(place: str) -> list[str]:
-    """The folders above a place, open to be passed through: bubblewrap would close those that it
-    makes.
+    """The folders above a place, open to be passed through.
+
+    bubblewrap would close those that it makes.
     """
     parents = [
         str(parent)

@@ -1,5 +1,6 @@
-"""An attendee's server as a job of a Slurm cluster:
-batchspawner, for accounts whose names are those of the cluster's users.
+"""An attendee's server as a job of a Slurm cluster, with batchspawner.
+
+The names of the accounts are those of the cluster's users.
 
 The job runs as that user, on the node that Slurm gives, in the user's own home; nothing but UNIX
 and Slurm keeps people apart. The hub's folder, the clone and its Python are on the file system that
@@ -84,8 +85,9 @@ class SlurmJobSpawner(InTurn, SlurmSpawner):
     )
 
     async def start(self) -> tuple[str, int]:
-        """Submit the job, and wait until its server has told its port; returns the node's address
-        and that port.
+        """Submit the job, and wait until its server has told its port.
+
+        Returns the node's address and that port.
         """
         account = self.open_account()
         user_of(account.name)
@@ -117,25 +119,32 @@ class SlurmJobSpawner(InTurn, SlurmSpawner):
         ).split()[0]
 
     def log_of(self, account: Account) -> str:
+        """Return the path of the server's log, which is in the person's own home."""
         return f"{user_of(account.name).pw_dir}/{FOLDER}/server.log"
 
     def situation(self) -> str:
+        """Return what the page says to who waits: the job is queued, or it starts."""
         return QUEUED if self.state_ispending() else STARTING
 
     def user_env(self, env: dict[str, str]) -> dict[str, str]:
+        """Name the person's home and the course's folder in it."""
         home = user_of(self.user.name).pw_dir
         return super().user_env(env) | {"HOME": home, "MANYHANDS_ROOT": f"{home}/{FOLDER}"}
 
     def cmd_formatted_for_batch(self) -> str:
+        """Return the command of the job as a line for the shell."""
         return shlex.join([sys.executable, *SERVER, *self.get_args()])
 
 
 class OnlyItsPort(BatchSpawnerAPIHandler):
-    """A server tells its port. batchspawner's own handler lets a person set all of the spawner:
-    the commands, too, that root runs for it.
+    """Lets a server tell its port, and nothing else.
+
+    batchspawner's own handler lets a person set all of the spawner: the commands, too, that root
+    runs for it.
     """
 
     def get_json_body(self) -> dict[str, int]:
+        """Return the port alone, as a number."""
         return {"port": int(super().get_json_body()["port"])}
 
 
@@ -144,8 +153,9 @@ default_handlers.append((r"/api/batchspawner", OnlyItsPort))
 
 
 def user_of(name: str) -> pwd.struct_passwd:
-    """The cluster's user of this name; raises NotStartedError where there is none, or none that is a
-    person's.
+    """The cluster's user of this name.
+
+    Raises NotStartedError where there is none, or none that is a person's.
     """
     try:
         user = pwd.getpwnam(name)
@@ -157,8 +167,9 @@ def user_of(name: str) -> pwd.struct_passwd:
 
 
 def kept(environ: Iterable[str]) -> list[str]:
-    """What of the hub's environment `sbatch` gets: what finds Slurm, and its own variables
-    (SBATCH_PARTITION, SBATCH_GRES, ...).
+    """What of the hub's environment `sbatch` gets.
+
+    That is what finds Slurm, and its own variables (SBATCH_PARTITION, SBATCH_GRES, ...).
     """
     return [
         *KEPT,

@@ -1,5 +1,6 @@
-"""Start and stop an attendee's server: `InTurn` has what all kinds of servers share,
-`SandboxSpawner` a closed sandbox on this machine.
+"""Start and stop an attendee's server.
+
+`InTurn` has what all kinds of servers share, `SandboxSpawner` a sandbox on this machine.
 """
 
 from __future__ import annotations
@@ -59,8 +60,10 @@ else:
 
 
 class InTurn(_Completed):
-    """What every server of a class has: it starts when its turn has come, for an open account only,
-    and is told about the hub by environment variables.
+    """What every server of a class has.
+
+    It starts when its turn has come, for an open account only, and is told about the hub by
+    environment variables.
 
     Mixed into a spawner of JupyterHub's, which completes it: `await start_for(account, home, door)`
     starts the server, to listen on the socket `door`.
@@ -156,8 +159,9 @@ class InTurn(_Completed):
         return [self.exchange] if self.exchange and Path(self.exchange).is_dir() else []
 
     def shown(self, account: Account) -> dict[str, str]:
-        """{folder of the hub's: its name inside} of what only this person's server is shown, to
-        read: to instructors the solutions.
+        """{folder of the hub's: its name inside} of what only this person's server is shown.
+
+        Instructors are shown the solutions, to read.
         """
         solutions = f"{self.folder}/{SOLUTIONS}"
         return (
@@ -211,6 +215,7 @@ class InTurn(_Completed):
         return env
 
     async def stop(self, now: bool = False) -> None:
+        """Stop the server, and write that to the log."""
         await super().stop(now)
         account_log.write(self.folder, "server stopped", self.user.name)
 
@@ -225,9 +230,11 @@ class SandboxSpawner(InTurn, LocalProcessSpawner):
 
     @property  # of a plain attribute
     def walls(self) -> bool:  # type: ignore[override]
+        """Whether servers run in sandboxes, for which the hub must be root."""
         return is_classroom()
 
     async def start_for(self, account: Account, home: Path, door: socket.socket) -> None:
+        """Start the server's process, on the socket `door`."""
         inner = [sys.executable, *SERVER, f"--SandboxServer.fd={door.fileno()}", *self.get_args()]
         self.group = self.limiting(f"manyhands-{os.getpid()}-{account.name}")
         if self.walls:
@@ -258,13 +265,15 @@ class SandboxSpawner(InTurn, LocalProcessSpawner):
         self.pid = self.proc.pid
 
     def user_env(self, env: dict[str, str]) -> dict[str, str]:
+        """Add the PATH with this Python's programs."""
         return super().user_env(env) | {
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
         }
 
     async def _signal(self, number: int) -> bool:
-        """To the server itself, for bubblewrap would end the sandbox at once; the last signal ends the
-        sandbox.
+        """Send the signal to the server itself, because bubblewrap would end the sandbox.
+
+        Only the last signal, SIGKILL, ends the sandbox.
         """
         target = self.pid if number == signal.SIGKILL else _innermost(self.pid)
         try:
@@ -274,6 +283,7 @@ class SandboxSpawner(InTurn, LocalProcessSpawner):
         return True
 
     async def stop(self, now: bool = False) -> None:
+        """Stop the server, and remove what held its limits."""
         await super().stop(now)
         for _ in range(20):
             if not self.group or self.group.close():
@@ -282,8 +292,9 @@ class SandboxSpawner(InTurn, LocalProcessSpawner):
 
 
 def _innermost(pid: int) -> int:
-    """The server among the sandbox's processes: below the shells and bubblewraps that made the
-    sandbox.
+    """The server among the sandbox's processes.
+
+    It is below the shells and bubblewraps that made the sandbox.
     """
     try:
         process = psutil.Process(pid)

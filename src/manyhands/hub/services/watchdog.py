@@ -1,5 +1,6 @@
-"""A watchdog for a service of the hub: it ends the process whose event loop no longer turns, and
-the hub restarts it.
+"""A watchdog for a service of the hub.
+
+It ends the process whose event loop no longer turns, and the hub restarts it.
 
 The timer is a thread of the interpreter that needs no lock of it, so it also runs out where the
 loop is held by code in C. It writes to the hub's log where each thread was. What a service keeps is
