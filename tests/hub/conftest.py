@@ -128,4 +128,4 @@ class Sandboxes:
                 process.kill()
             process.communicate()
         for group in self.groups:
-            wait_for(group.close, "a control group is left", patience_s=10)
+            wait_for(group.close, "a control group is left", timeout_s=10)

@@ -66,13 +66,13 @@ def from_sandbox(hub, name, work):
         os._exit(0)
 
 
-def ask(hub, *values, patience_s=60):
+def ask(hub, *values, timeout_s=60):
     """The answer of the board to a message of the hackathon.
 
     None where it cuts the connection off.
     """
     with suppress(OSError, ValueError), socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(patience_s)
+        connection.settimeout(timeout_s)
         connection.connect(str(sockets(hub.folder) / BOARD))
         connection.sendall(json.dumps({"hack": values[0], "values": values[1:]}).encode() + b"\n")
         return json.loads(connection.makefile("rb").readline())

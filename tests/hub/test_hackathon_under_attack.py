@@ -144,9 +144,9 @@ def test_an_honest_entry_is_judged_as_told_while_others_sleep_flood_read_and_for
                 "submit",
                 "slow_links",
                 f"# {count}\nimport nowhere\n" + "#" * 9_000,
-                patience_s=5,
+                timeout_s=5,
             )
-            ask(hub, "withdraw", 3 + count, patience_s=5)
+            ask(hub, "withdraw", 3 + count, timeout_s=5)
         return count
 
     def refuse():
@@ -229,7 +229,7 @@ def test_an_honest_entry_is_judged_as_told_while_others_sleep_flood_read_and_for
     wait_for(
         lambda: "No entry is waiting." in visitor.get("services/board/hackathon/board.html").text,
         hub.told,
-        patience_s=60,
+        timeout_s=60,
     )
     print(
         f"the sleeper's entry has left the judge {time.monotonic() - withdrawn_at:.1f} s after it "

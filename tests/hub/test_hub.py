@@ -389,7 +389,7 @@ def test_an_account_ends(hub):
     )
     assert (home / "work" / "mine.txt").read_text() == "kept" and hub.processes_of(name)
     hub.accounts.extend([name], time.time() + 1)
-    wait_for(lambda: hub.accounts.get(name).archived, hub.told, patience_s=90)
+    wait_for(lambda: hub.accounts.get(name).archived, hub.told, timeout_s=90)
     assert not hub.processes_of(name)
     assert "/hub/login" in visitor.get("hub/home").url, "the session is over"
     answer = Visitor(hub).log_in(name, password)
@@ -419,8 +419,8 @@ def test_the_server_of_a_home_that_is_too_large_is_stopped(hub, people, first):
         with open(path, "wb") as file:
             os.posix_fallocate(file.fileno(), 0, 60 * 2**20)
         os.chown(path, *[hub.accounts.get(name).uid] * 2)
-    wait_for(lambda: "stopped: disk limit" in hub.logged(name), hub.told, patience_s=120)
-    wait_for(lambda: not hub.processes_of(name), hub.told, patience_s=60)
+    wait_for(lambda: "stopped: disk limit" in hub.logged(name), hub.told, timeout_s=120)
+    wait_for(lambda: not hub.processes_of(name), hub.told, timeout_s=60)
     assert "disk limit passed" in hub.logged(name) and path.stat().st_size == 60 * 2**20, (
         "nothing of theirs is deleted"
     )
@@ -433,7 +433,7 @@ def test_a_restored_account_goes_on_where_it_was(hub):
     (hub.accounts.home(name) / "mine.txt").write_text("kept")
     os.chown(hub.accounts.home(name) / "mine.txt", *[hub.accounts.get(name).uid] * 2)
     hub.accounts.extend([name], time.time() - 1)
-    wait_for(lambda: hub.accounts.get(name).archived, hub.told, patience_s=90)
+    wait_for(lambda: hub.accounts.get(name).archived, hub.told, timeout_s=90)
     (hub.accounts.home(name) / "mine.txt").unlink()
     hub.command("extend", name, "--expires", "1h")
     hub.command("restore", name)
@@ -450,7 +450,7 @@ def test_a_new_password_ends_old_sessions(hub):
     wait_for(
         lambda: "/hub/login" in visitor.get("hub/home").url,
         "the old session goes on",
-        patience_s=30,
+        timeout_s=30,
     )
     assert Visitor(hub).log_in(name, password).status_code == 403
 

@@ -216,8 +216,8 @@ def test_a_revoked_account_loses_its_job_and_keeps_its_home(hub, slurm, users, s
     mine = Path(pwd.getpwnam(name).pw_dir) / "manyhands" / "work" / "Start_Here.md"
     assert mine.is_file() and jobs(slurm)[name] == "RUNNING"
     hub.command("revoke", name)
-    wait_for(lambda: name not in jobs(slurm), hub.told, patience_s=60)
-    wait_for(lambda: "turned out" in hub.logged(name), hub.told, patience_s=60)
+    wait_for(lambda: name not in jobs(slurm), hub.told, timeout_s=60)
+    wait_for(lambda: "turned out" in hub.logged(name), hub.told, timeout_s=60)
     assert not servers(name) and "/hub/login" in second.get("hub/home").url
     hub.command("purge", name)
     assert name not in hub.accounts.load() and mine.is_file()
@@ -253,10 +253,10 @@ def test_a_new_hub_ends_what_a_killed_one_has_left(hub, slurm, users):
             == [other]
         ),
         "not that job alone",
-        patience_s=20,
+        timeout_s=20,
     )
     remove("/another/hub")
-    wait_for(lambda: users[1] not in jobs(slurm), "the other job goes on", patience_s=20)
+    wait_for(lambda: users[1] not in jobs(slurm), "the other job goes on", timeout_s=20)
 
 
 def test_a_stopped_hub_leaves_no_job(hub, slurm, users):

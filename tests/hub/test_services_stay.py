@@ -19,13 +19,13 @@ from hub.messages import SOON_S, ask, cookies_at, from_sandbox, send
 from hub.running_hub import Hub, Visitor, small_course, wait_for
 from manyhands.hackathon.event import event_settings
 
-PATIENCE_S, BEAT_S, FLOOD_S = 3, 1, 8
+TIMEOUT_S, BEAT_S, FLOOD_S = 3, 1, 8
 HELD = f"""
 import signal, sys, time
 if sys.argv[0] == "-m":
     import manyhands.hub.services.watchdog as watchdog
     signal.signal(signal.SIGUSR1, lambda *_: time.sleep(10**6))  # holds the event loop, as any synchronous query would
-    signal.signal(signal.SIGUSR2, lambda *_: setattr(watchdog, "PATIENCE_S", {PATIENCE_S}))
+    signal.signal(signal.SIGUSR2, lambda *_: setattr(watchdog, "TIMEOUT_S", {TIMEOUT_S}))
 """
 
 
@@ -171,9 +171,9 @@ def test_a_flood_of_one_team_and_of_refused_requests_keeps_nobody_else_from_the_
         count = 0
         while time.monotonic() < until:
             count += bool(
-                ask(hub, "submit", "slow_links", "# " + "x" * 19_000 + str(count), patience_s=5)
+                ask(hub, "submit", "slow_links", "# " + "x" * 19_000 + str(count), timeout_s=5)
             )
-            ask(hub, "withdraw", count, patience_s=5)
+            ask(hub, "withdraw", count, timeout_s=5)
         return count
 
     floods = [from_sandbox(hub, bad, flood) for _ in range(4)]
@@ -256,11 +256,11 @@ def test_a_service_whose_loop_is_held_is_restarted_and_keeps_what_it_knew(
     wait_for(
         lambda: not before.is_running() or before.status() == psutil.STATUS_ZOMBIE,
         hub.told,
-        patience_s=120,
+        timeout_s=120,
     )
-    after = wait_for(lambda: service_of(hub, module), hub.told, patience_s=60)
+    after = wait_for(lambda: service_of(hub, module), hub.told, timeout_s=60)
     assert after.pid != before.pid
-    wait_for(lambda: people["ben"].get(path).status_code == 200, hub.told, patience_s=60)
+    wait_for(lambda: people["ben"].get(path).status_code == 200, hub.told, timeout_s=60)
     assert "Lunch at 12" in (hub.folder / "board.jsonl").read_text()
     assert "Timeout (0:00:03)!" in (hub.folder / "hub.log").read_text(), (
         "the log shows where each thread was"

@@ -96,7 +96,7 @@ class Doors:
             wait_for(
                 lambda path=path, port=port: self._add(path, port),
                 "the proxy does not answer",
-                patience_s=60,
+                timeout_s=60,
             )
 
     def _add(self, path, port):

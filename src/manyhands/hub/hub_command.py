@@ -317,11 +317,11 @@ class _Stop:
             self.hub.terminate()
 
 
-def _end(process: subprocess.Popen[bytes], patience_s: float = 60) -> None:
+def _end(process: subprocess.Popen[bytes], timeout_s: float = 60) -> None:
     if process.poll() is None:
         process.terminate()
         try:
-            process.wait(patience_s)
+            process.wait(timeout_s)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

@@ -145,12 +145,12 @@ def purge(accounts: Accounts, name: str) -> Path | None:
     return kept
 
 
-def wait_until_quiet(account: Account, patience_s: float = 30) -> None:
+def wait_until_quiet(account: Account, timeout_s: float = 30) -> None:
     """Wait until no process of the person runs; raises AccountError.
 
     Without root they cannot be told from our own.
     """
-    until = time.monotonic() + patience_s
+    until = time.monotonic() + timeout_s
     while os.geteuid() == 0 and _processes(account):
         if time.monotonic() > until:
             raise AccountError(

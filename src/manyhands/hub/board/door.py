@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from manyhands.hub.board.service import Service
 
 
-CONNECTIONS, PATIENCE_S = 4, 5  # of one person at the same time; for a message
+CONNECTIONS, TIMEOUT_S = 4, 5  # of one person at the same time; for a message
 
 
 class Answer(TypedDict, total=False):
@@ -52,7 +52,7 @@ class Door:
         self.connections[uid] += 1
         try:
             if account and self.connections[uid] <= CONNECTIONS:
-                async with asyncio.timeout(PATIENCE_S):
+                async with asyncio.timeout(TIMEOUT_S):
                     answer = self.service.take(account, await reader.readuntil(b"\n"))
                     writer.write(board_line.as_line(answer))
                     await writer.drain()

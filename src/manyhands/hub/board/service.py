@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from manyhands.hackathon.event import hub_line
     from manyhands.hub.accounts.table import Account
     from manyhands.hub.board.door import Answer
-    from manyhands.hub.board.state import Own, Room, Row
+    from manyhands.hub.board.state import ClassView, Own, Row
 
 
 PAGE = Path(__file__).parent / "page"
@@ -200,7 +200,7 @@ class Service:
         current = unit if unit in checked else self.board.current(seen.keys())
         unit = current or ""
         criteria = self.course.criteria(unit)
-        told: Room | Own
+        told: ClassView | Own
         if whole:
             told = self.board.room(unit, criteria, people)
         else:

@@ -99,7 +99,7 @@ class ShownRow(TypedDict):
     messages: dict[int, str]
 
 
-class Room(OfAll):
+class ClassView(OfAll):
     """What instructors see."""
 
     criteria: list[CountedColumn]
@@ -296,7 +296,9 @@ class Board:
         rows = self.rows.get(unit, {})
         return [rows[uid] for uid in people if uid in rows]
 
-    def room(self, unit: str, criteria: Sequence[Criterion], people: Mapping[int, Account]) -> Room:
+    def room(
+        self, unit: str, criteria: Sequence[Criterion], people: Mapping[int, Account]
+    ) -> ClassView:
         """What instructors see: each criterion's numbers, and a row for each of `people`."""
         checked, rows = self._checked(unit, people), self.rows.get(unit, {})
         return {
@@ -398,7 +400,7 @@ def _shown(person: Account, row: Row | None, criteria: Sequence[Criterion]) -> S
     }
 
 
-def as_table(unit: str, room: Room, now: float | None = None) -> list[list[str]]:
+def as_table(unit: str, room: ClassView, now: float | None = None) -> list[list[str]]:
     """The room's rows as a table for a spreadsheet: a list of lists, the head first."""
     now = time.time() if now is None else now
     head: list[object] = [

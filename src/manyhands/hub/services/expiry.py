@@ -134,7 +134,7 @@ class Keeper:
         if time.monotonic() < again_at:
             return
         with suppress(AccountError):  # a process still ends: the next look
-            archive.wait_until_quiet(account, patience_s=0)
+            archive.wait_until_quiet(account, timeout_s=0)
             try:
                 await asyncio.to_thread(archive.archive, self.accounts, account.name)
                 self.failed.pop(account.name, None)

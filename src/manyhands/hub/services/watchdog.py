@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 BEAT_S = 1
-PATIENCE_S = 60  # far more than any single step of a service takes on a busy machine
+TIMEOUT_S = 60  # far more than any single step of a service takes on a busy machine
 
 
-async def watch(patience_s: float | None = None) -> NoReturn:
+async def watch(timeout_s: float | None = None) -> NoReturn:
     """Run beside a service, as a task of its loop."""
     while True:
-        allow(PATIENCE_S if patience_s is None else patience_s)
+        allow(TIMEOUT_S if timeout_s is None else timeout_s)
         await asyncio.sleep(BEAT_S)
 
 
