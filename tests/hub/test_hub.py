@@ -330,7 +330,7 @@ def test_its_checks_find_the_queue(hub, people, first):
     name = Path(server.environ()["MANYHANDS_PLACES"]).name
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(str(sockets(hub.folder) / name))
-        assert json.loads(connection.recv(1000)) == check_queue.PLACE
+        assert json.loads(connection.recv(1000)) == check_queue.SLOT
 
 
 def test_roles(hub, people, first):
