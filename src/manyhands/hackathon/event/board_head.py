@@ -37,14 +37,14 @@ def latest(board: Board) -> tuple[Section, Result] | tuple[None, None]:
 
     The latest entry is the one that was handed in last. Two times None where the board shows none.
     """
-    found = [
+    entries = [
         (result.at, result.number, place)
         for place, one in enumerate(board.sections)
         for result in one.results
     ]
-    if not found:
+    if not entries:
         return None, None
-    at, number, place = max(found)
+    at, number, place = max(entries)
     section = board.sections[place]
     return section, next(one for one in section.results if (one.at, one.number) == (at, number))
 

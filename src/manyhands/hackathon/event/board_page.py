@@ -89,13 +89,13 @@ class Board:
     @property
     def active(self) -> list[Section]:
         """The sections with a judged entry, the one with the latest entry first."""
-        there = [one for one in self.sections if one.results]
-        return sorted(there, key=lambda one: -max(result.at for result in one.results))
+        there = [section for section in self.sections if section.results]
+        return sorted(there, key=lambda section: -max(result.at for result in section.results))
 
     @property
     def quiet(self) -> list[Section]:
         """The sections without a judged entry, in the event's order."""
-        return [one for one in self.sections if not one.results]
+        return [section for section in self.sections if not section.results]
 
 
 def policy() -> str:
@@ -215,21 +215,21 @@ def as_csv(board: Board) -> str:
     for section in board.sections:
         rows = standings.table(section.results, board.counts)
         places = dict(zip(rows, standings.places(rows), strict=True))
-        for one in section.results:
-            score = "" if one.score is None else one.score
+        for result in section.results:
+            score = "" if result.score is None else result.score
             cells = [
                 section.name,
-                places.get(one) or "",
-                one.team,
+                places.get(result) or "",
+                result.team,
                 score,
-                one.unit,
-                one.size or "",
-                one.number or "",
-                datetime.fromtimestamp(one.at).astimezone().isoformat(timespec="seconds"),
-                one.problem,
-                one.sha256,
-                one.seeds_of,
-                one.looked,
+                result.unit,
+                result.size or "",
+                result.number or "",
+                datetime.fromtimestamp(result.at).astimezone().isoformat(timespec="seconds"),
+                result.problem,
+                result.sha256,
+                result.seeds_of,
+                result.looked,
             ]
             writer.writerow(
                 [FORMULA.sub(r"\1'", cell) if isinstance(cell, str) else cell for cell in cells]

@@ -43,7 +43,7 @@ def day(board: Board, most: int) -> Day:
         "left": score_chart.LEFT,
         "right": score_chart.RIGHT,
         "most": most,
-        "sections": [_section(one, board.counts) for one in board.active],
+        "sections": [_section(section, board.counts) for section in board.active],
     }
 
 

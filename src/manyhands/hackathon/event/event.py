@@ -76,10 +76,10 @@ class Event:
 
     def waiting(self, number: int) -> Wait | None:
         """The `Wait` of an entry that waits; None if it waits no more."""
-        found = self.submissions()
-        if not found[number].waits:
+        submissions = self.submissions()
+        if not submissions[number].waits:
             return None
-        return fair_queue.wait(found, number, len(self.settings.teams), self.now())
+        return fair_queue.wait(submissions, number, len(self.settings.teams), self.now())
 
     def submit(self, team: str, challenge: str, source: str) -> int:
         """A team hands in the text of an entry: its number.
@@ -89,9 +89,9 @@ class Event:
         source = entry_file.checked(source)
         sha256 = hashlib.sha256(source.encode()).hexdigest()
         with self.log.changing() as (lines, append):
-            found = self._of(lines)
-            self._check(found, team, challenge, sha256)
-            number = max(found, default=0) + 1
+            submissions = self._of(lines)
+            self._check(submissions, team, challenge, sha256)
+            number = max(submissions, default=0) + 1
             append(
                 {
                     "do": "submit",
@@ -101,12 +101,14 @@ class Event:
                     "sha256": sha256,
                     "source": source,
                     "at": self.now(),
-                    "round": fair_queue.next_round(found, team),
+                    "round": fair_queue.next_round(submissions, team),
                 }
             )
             return number
 
-    def _check(self, found: dict[int, Submission], team: str, challenge: str, sha256: str) -> None:
+    def _check(
+        self, submissions: dict[int, Submission], team: str, challenge: str, sha256: str
+    ) -> None:
         settings, now = self.settings, self.now()
         if problem := settings.team_problem(team):
             raise NotTakenError(problem)
@@ -121,13 +123,18 @@ class Event:
                 f"The event {when}: it takes entries from {_clock(settings.begins)} to "
                 f"{_clock(settings.ends)}."
             )
-        mine = [one for one in found.values() if one.team == team]
-        for one in mine:
-            if one.waits and (one.challenge, one.sha256) == (challenge, sha256):
-                raise NotTakenError(f"This entry is already waiting as number {one.number}.")
+        mine = [submission for submission in submissions.values() if submission.team == team]
+        for submission in mine:
+            if submission.waits and (submission.challenge, submission.sha256) == (
+                challenge,
+                sha256,
+            ):
+                raise NotTakenError(f"This entry is already waiting as number {submission.number}.")
         used, taken_back = _used(mine, now)
         if used >= settings.an_hour:
-            ends = sorted(one.at + HOUR_S for one in mine if one.at + HOUR_S > now)
+            ends = sorted(
+                submission.at + HOUR_S for submission in mine if submission.at + HOUR_S > now
+            )
             again = next(end for end in ends if _used(mine, end)[0] < settings.an_hour)
             room = (
                 "If you withdraw an entry that is still waiting, you can hand in another one."
@@ -149,10 +156,10 @@ class Event:
         If the entry waits, it is not judged; if it is judged, it does not count.
         """
         with self.log.changing() as (lines, append):
-            one = self._of(lines).get(number)
-            if one is None or one.team != team:
+            submission = self._of(lines).get(number)
+            if submission is None or submission.team != team:
                 raise NotTakenError(f"Your team has no entry {number}.")
-            if one.withdrawn:
+            if submission.withdrawn:
                 raise NotTakenError(f"Entry {number} has already been withdrawn.")
             append({"do": "withdraw", "number": number, "at": self.now()})
 
@@ -187,11 +194,18 @@ class Event:
         One whose judge was killed comes first.
         """
         with self.log.changing() as (lines, append):
-            for one in fair_queue.queue(self._of(lines)):
-                if len(one.taken) < MOST_TIMES:
-                    append({"do": "take", "number": one.number, "at": self.now()})
-                    return one
-                append({"do": "judged", "number": one.number, "at": self.now(), "record": GIVEN_UP})
+            for submission in fair_queue.queue(self._of(lines)):
+                if len(submission.taken) < MOST_TIMES:
+                    append({"do": "take", "number": submission.number, "at": self.now()})
+                    return submission
+                append(
+                    {
+                        "do": "judged",
+                        "number": submission.number,
+                        "at": self.now(),
+                        "record": GIVEN_UP,
+                    }
+                )
             return None
 
     def stop(self, number: int, lasted_s: float) -> Literal["withdrawn", "slow"] | None:
@@ -200,10 +214,13 @@ class Event:
         Returns "withdrawn" if its team has taken it back, "slow" if it keeps another entry waiting
         for longer than `fair_queue.SLOW_S`, else None.
         """
-        found = self.submissions()
-        if found[number].withdrawn:
+        submissions = self.submissions()
+        if submissions[number].withdrawn:
             return "withdrawn"
-        others = any(one.number != number and not one.slow for one in fair_queue.queue(found))
+        others = any(
+            submission.number != number and not submission.slow
+            for submission in fair_queue.queue(submissions)
+        )
         return "slow" if lasted_s > fair_queue.SLOW_S and others else None
 
     def put_behind(self, number: int) -> None:
@@ -217,8 +234,8 @@ class Event:
     def looked_at(self, number: int, look: str) -> None:
         """A person has looked at an entry: `look` is what they signed (`looks.py`)."""
         with self.log.changing() as (lines, append):
-            one = self._of(lines).get(number)
-            if one is None or one.judged is None:
+            submission = self._of(lines).get(number)
+            if submission is None or submission.judged is None:
                 raise NotTakenError(f"There is no judged entry {number}.")
             append({"do": "looked", "number": number, "at": self.now(), "look": look})
 
@@ -228,8 +245,8 @@ class Event:
         Returns whether it was the first of this entry.
         """
         with self.log.changing() as (lines, append):
-            one = self._of(lines)[number]
-            first = one.judged is None or one.again
+            submission = self._of(lines)[number]
+            first = submission.judged is None or submission.again
             if first:
                 append({"do": "judged", "number": number, "at": self.now(), "record": record})
             return first
@@ -240,8 +257,8 @@ class Event:
         Its record counts until there is the new one.
         """
         with self.log.changing() as (lines, append):
-            one = self._of(lines).get(number)
-            if one is None or one.waits or one.withdrawn:
+            submission = self._of(lines).get(number)
+            if submission is None or submission.waits or submission.withdrawn:
                 raise NotTakenError(f"There is no judged entry {number} that counts.")
             append({"do": "again", "number": number, "at": self.now()})
 
@@ -249,19 +266,19 @@ class Event:
 def judge_all(
     event: Event,
     judge_one: Callable[[Submission], str | None],
-    tell: Callable[[Submission], object] = lambda one: None,
+    tell: Callable[[Submission], object] = lambda submission: None,
 ) -> None:
     """Judge what waits, one after the other, until nothing waits.
 
     `judge_one(submission)` gives the signed record, or None where the judging was stopped.
     """
-    while one := event.take():
-        record = judge_one(one)
+    while submission := event.take():
+        record = judge_one(submission)
         if record is not None:
-            event.settle(one.number, record)
-        elif not event.submissions()[one.number].withdrawn:
-            event.put_behind(one.number)
-        tell(one)
+            event.settle(submission.number, record)
+        elif not event.submissions()[submission.number].withdrawn:
+            event.put_behind(submission.number)
+        tell(submission)
 
 
 def _used(mine: Collection[Submission], now: float) -> tuple[int, int]:
@@ -270,9 +287,11 @@ def _used(mine: Collection[Submission], now: float) -> tuple[int, int]:
     In time means before the judge took them. The first few of these are free, so that nobody can
     hand in and withdraw without end.
     """
-    lately = [one for one in mine if one.at > now - HOUR_S]
+    lately = [submission for submission in mine if submission.at > now - HOUR_S]
     taken_back = sum(
-        one.withdrawn and not (one.taken or one.slow or one.judged is not None) for one in lately
+        submission.withdrawn
+        and not (submission.taken or submission.slow or submission.judged is not None)
+        for submission in lately
     )
     return len(lately) - min(taken_back, FREE_WITHDRAWALS), taken_back
 

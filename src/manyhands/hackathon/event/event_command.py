@@ -43,29 +43,33 @@ RECORDS, BOARD = "records", "board"  # folders in that of the event
 
 def add_parsers(does: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add the commands of an event to those of `manyhands hack`."""
-    one = does.add_parser(
+    command = does.add_parser(
         "event", help="make the folder of an event, with a file event.toml to fill in"
     )
-    one.add_argument("folder")
+    command.add_argument("folder")
     for name, words in (
         ("submit", "hand in an entry, and print its number and how long judging takes"),
         ("withdraw", "withdraw an entry, so that it is not judged or does not count"),
         ("status", "list a team's entries, their results, and how long the others take"),
     ):
-        one = does.add_parser(name, help=words)
+        command = does.add_parser(name, help=words)
         if name != "status":
-            one.add_argument(
+            command.add_argument(
                 "entry" if name == "submit" else "number", type=str if name == "submit" else int
             )
-        one.add_argument("--event", metavar="FOLDER", help="the event's folder (omit it on a hub)")
-        one.add_argument(
+        command.add_argument(
+            "--event", metavar="FOLDER", help="the event's folder (omit it on a hub)"
+        )
+        command.add_argument(
             "--team", metavar="NAME", help="the team (omit it on a hub, which knows who asks)"
         )
-    one = does.add_parser("run", help="judge what teams hand in and update the board, until Ctrl-C")
-    one.add_argument("event", metavar="EVENT")
-    one.add_argument("--key", required=True, metavar="FILE", help="the key to sign with")
-    one.add_argument("--once", action="store_true", help="stop when no entry is waiting")
-    one.add_argument(
+    command = does.add_parser(
+        "run", help="judge what teams hand in and update the board, until Ctrl-C"
+    )
+    command.add_argument("event", metavar="EVENT")
+    command.add_argument("--key", required=True, metavar="FILE", help="the key to sign with")
+    command.add_argument("--once", action="store_true", help="stop when no entry is waiting")
+    command.add_argument(
         "--again",
         type=int,
         action="append",
@@ -73,23 +77,29 @@ def add_parsers(does: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         metavar="NUMBER",
         help="first judge this entry once more, under new seeds (may be repeated)",
     )
-    one = does.add_parser(
+    command = does.add_parser(
         "look", help="record that a person has read an entry, and whether it counts"
     )
-    one.add_argument("event", metavar="EVENT")
-    one.add_argument("number", type=int)
-    one.add_argument("--by", required=True, metavar="NAME", help="the person who has read it")
-    one.add_argument("--key", required=True, metavar="FILE", help="the judge's key, to sign with")
-    verdict = one.add_mutually_exclusive_group(required=True)
+    command.add_argument("event", metavar="EVENT")
+    command.add_argument("number", type=int)
+    command.add_argument("--by", required=True, metavar="NAME", help="the person who has read it")
+    command.add_argument(
+        "--key", required=True, metavar="FILE", help="the judge's key, to sign with"
+    )
+    verdict = command.add_mutually_exclusive_group(required=True)
     verdict.add_argument("--counts", action="store_true", help="the entry keeps to the rules")
     verdict.add_argument("--breaks-rules", action="store_true", help="the entry does not count")
-    one = does.add_parser("board", help="write the board of an event, or of a folder with records")
-    one.add_argument("folder")
-    one.add_argument("-o", "--output", metavar="FOLDER", help="where to write it (FOLDER/board)")
-    one.add_argument(
+    command = does.add_parser(
+        "board", help="write the board of an event, or of a folder with records"
+    )
+    command.add_argument("folder")
+    command.add_argument(
+        "-o", "--output", metavar="FOLDER", help="where to write it (FOLDER/board)"
+    )
+    command.add_argument(
         "--reveal", action="store_true", help="show also what was handed in after the freeze"
     )
-    one.add_argument(
+    command.add_argument(
         "--public",
         metavar="FILE",
         help="for a folder with records: the key that must have signed them",
@@ -149,14 +159,17 @@ def run(options: argparse.Namespace) -> int:
             line.clear()
             shown = _Shown(there, CHALLENGES)
 
-            def judge_one(one: Submission) -> str | None:
+            def judge_one(submission: Submission) -> str | None:
                 shown.write()  # that it is judged now
-                return judged(there, one, sandboxes, key, shown.renew)
+                return judged(there, submission, sandboxes, key, shown.renew)
 
-            def tell(one: Submission) -> None:
+            def tell(submission: Submission) -> None:
                 shown.write()
-                state = event_messages.state(there, there.submissions()[one.number])
-                print(printable(f"Entry {one.number} of {one.team}: {state}"), flush=True)
+                state = event_messages.state(there, there.submissions()[submission.number])
+                print(
+                    printable(f"Entry {submission.number} of {submission.team}: {state}"),
+                    flush=True,
+                )
 
             try:
                 _go_on(there, judge_one, tell, options.once, shown)
@@ -204,7 +217,7 @@ def _go_on(
 
 def judged(
     there: Event,
-    one: Submission,
+    submission: Submission,
     sandboxes: Sandboxes,
     key: Ed25519PrivateKey,
     tell: Callable[..., object],
@@ -219,14 +232,19 @@ def judged(
 
     def look(lasted_s: float) -> None:
         tell()
-        why = there.stop(one.number, lasted_s)
+        why = there.stop(submission.number, lasted_s)
         if why:
             raise JudgingStoppedError(why)
 
-    entry = entry_file.Entry(f"{one.team} {one.number}", one.challenge, one.source, one.sha256)
+    entry = entry_file.Entry(
+        f"{submission.team} {submission.number}",
+        submission.challenge,
+        submission.source,
+        submission.sha256,
+    )
     try:
         record = judging.judge(
-            entry, CHALLENGES[one.challenge], sandboxes, judging.hidden_seeds(), tell, look
+            entry, CHALLENGES[submission.challenge], sandboxes, judging.hidden_seeds(), tell, look
         )
     except JudgingStoppedError:
         return None
@@ -238,11 +256,11 @@ def look(options: argparse.Namespace) -> int:
     from manyhands.shared import signing
 
     key, there = signing.load_key(options.key), Event(options.event)
-    one = there.submissions().get(options.number)
-    if one is None or one.judged is None:
+    submission = there.submissions().get(options.number)
+    if submission is None or submission.judged is None:
         raise NotTakenError(f"There is no judged entry {options.number}.")
     with suppress(signing.BadSignature):  # where the judge gave up, the record is not signed
-        if signing.verified(one.record.encode())[1] != key.public_key().public_bytes_raw():
+        if signing.verified(submission.record.encode())[1] != key.public_key().public_bytes_raw():
             raise NotTakenError("--key must be the key that signed the record of this entry.")
     if (
         not options.by.strip()
@@ -253,11 +271,15 @@ def look(options: argparse.Namespace) -> int:
             f"--by takes the name of a person: 1 to {event_settings.MOST_LETTERS} printable "
             "characters."
         )
-    said = looks.text(one.record, options.by, options.counts, there.now())
-    there.looked_at(options.number, signing.signed(said, key).decode())
-    found = there.submissions()[options.number]
-    board_files.write_records([found], there.folder / RECORDS)
-    print(printable(f"Entry {one.number} of {one.team}: {event_messages.state(there, found)}"))
+    signed_text = looks.text(submission.record, options.by, options.counts, there.now())
+    there.looked_at(options.number, signing.signed(signed_text, key).decode())
+    looked_at = there.submissions()[options.number]
+    board_files.write_records([looked_at], there.folder / RECORDS)
+    print(
+        printable(
+            f"Entry {submission.number} of {submission.team}: {event_messages.state(there, looked_at)}"
+        )
+    )
     return 0
 
 
@@ -272,7 +294,7 @@ def board(options: argparse.Namespace) -> int:
     elif folder.is_dir():
         verified = _verified_by(options.public)
         shown = board_files.of_records(
-            folder, CHALLENGES, verified, time.time(), lambda *one: left_out.append(one)
+            folder, CHALLENGES, verified, time.time(), lambda *problem: left_out.append(problem)
         )
     else:
         raise NoFileError(f"{folder} is not a folder with an event or with records.")

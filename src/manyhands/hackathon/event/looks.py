@@ -44,13 +44,13 @@ def read(signed: str, record: str) -> Look | None:
     None where there is none, or where it is about a different record.
     """
     try:
-        said = json.loads(signed.split("\n", 1)[0])
+        look = json.loads(signed.split("\n", 1)[0])
         if (
-            said["record"] == _digest(record)
-            and isinstance(said["by"], str)
-            and said["by"].isprintable()
+            look["record"] == _digest(record)
+            and isinstance(look["by"], str)
+            and look["by"].isprintable()
         ):
-            return Look(said["by"][:MOST_LETTERS], said["counts"] is True, float(said["at"]))
+            return Look(look["by"][:MOST_LETTERS], look["counts"] is True, float(look["at"]))
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         pass
     return None

@@ -103,15 +103,17 @@ def results(submissions: Iterable[Submission], until: float | None = None) -> li
     """
     return [
         result(
-            _of_event(one.record),
-            one.team,
-            one.number,
-            one.at,
-            one.challenge,
-            looks.read(one.look, one.record),
+            _of_event(submission.record),
+            submission.team,
+            submission.number,
+            submission.at,
+            submission.challenge,
+            looks.read(submission.look, submission.record),
         )
-        for one in submissions
-        if one.judged is not None and not one.withdrawn and (until is None or one.at <= until)
+        for submission in submissions
+        if submission.judged is not None
+        and not submission.withdrawn
+        and (until is None or submission.at <= until)
     ]
 
 
@@ -122,15 +124,15 @@ def table(results: Iterable[Result], counts: str) -> list[Result]:
     no score, the team has none.
     """
     best: dict[str, Result] = {}
-    for one in results:
-        before = best.get(one.team)
-        if counts == "last" or before is None or _order(one) < _order(before):
-            best[one.team] = one
+    for result in results:
+        before = best.get(result.team)
+        if counts == "last" or before is None or _order(result) < _order(before):
+            best[result.team] = result
     return sorted(best.values(), key=_order)
 
 
-def _order(one: Result) -> tuple[bool, float, float, int]:
-    return (one.score is None, one.score or 0, one.at, one.number)
+def _order(result: Result) -> tuple[bool, float, float, int]:
+    return (result.score is None, result.score or 0, result.at, result.number)
 
 
 def places(rows: Iterable[Result]) -> list[int | None]:
@@ -156,9 +158,9 @@ def steps(results: Iterable[Result], counts: str) -> dict[str, Way]:
     """
     found: dict[str, Way] = {}
     before: dict[str, list[Result]] = {}
-    for one in results:
-        before.setdefault(one.team, []).append(one)
-        now, way = table(before[one.team], counts)[0].score, found.setdefault(one.team, [])
+    for result in results:
+        before.setdefault(result.team, []).append(result)
+        now, way = table(before[result.team], counts)[0].score, found.setdefault(result.team, [])
         if not way or way[-1][1] != now:
-            way.append((one.at, now))
+            way.append((result.at, now))
     return {team: way for team, way in found.items() if any(score is not None for _, score in way)}
