@@ -52,14 +52,16 @@ def parser() -> argparse.ArgumentParser:
     made = command_parser("hack", DESCRIPTION, EXAMPLES)
     names = "init", "try", "judge", "verify", *OF_EVENT
     does = made.add_subparsers(dest="does", required=True, metavar=" | ".join(names))
-    one = does.add_parser(
+    command = does.add_parser(
         "init", help="make a folder with the challenge's start page and its baseline"
     )
-    one.add_argument("challenge", help=f"one of {', '.join(challenge_names())}")
-    one.add_argument("folder", help="a new one")
-    one = does.add_parser("try", help="judge an entry with public seeds, and show what it prints")
-    one.add_argument("entry", help=ENTRY_FOLDER)
-    one.add_argument(
+    command.add_argument("challenge", help=f"one of {', '.join(challenge_names())}")
+    command.add_argument("folder", help="a new one")
+    command = does.add_parser(
+        "try", help="judge an entry with public seeds, and show what it prints"
+    )
+    command.add_argument("entry", help=ENTRY_FOLDER)
+    command.add_argument(
         "--runs",
         type=int,
         choices=range(1, 6),
@@ -67,28 +69,28 @@ def parser() -> argparse.ArgumentParser:
         metavar="N",
         help="number of runs (of five)",
     )
-    one = does.add_parser(
+    command = does.add_parser(
         "judge", help="judge an entry with hidden seeds, and write a signed record"
     )
-    one.add_argument("entry", help=ENTRY_FOLDER)
-    one.add_argument(
+    command.add_argument("entry", help=ENTRY_FOLDER)
+    command.add_argument(
         "--key",
         required=True,
         metavar="FILE",
         help="the key to sign with: `manyhands certificate --new-key FILE` makes one",
     )
-    one.add_argument(
+    command.add_argument(
         "--seeds-of", metavar="RECORD", help="judge again with the seeds of this record"
     )
-    one.add_argument(
+    command.add_argument(
         "-o",
         "--output",
         metavar="FILE",
         help="where to write the record (ENTRY.record); an existing one is never overwritten",
     )
-    one = does.add_parser("verify", help="print what a record contains and who has signed it")
-    one.add_argument("record", help="the file that `manyhands hack judge` wrote")
-    one.add_argument("--public", metavar="FILE", help="the key that must have signed it")
+    command = does.add_parser("verify", help="print what a record contains and who has signed it")
+    command.add_argument("record", help="the file that `manyhands hack judge` wrote")
+    command.add_argument("--public", metavar="FILE", help="the key that must have signed it")
     event_command.add_parsers(does)
     return made
 

@@ -54,13 +54,13 @@ def place(address: str, accounts: Mapping[str, Account]) -> str:
 
     That is a sandbox, or of IPv6 the network, in which one machine has what addresses it likes.
     """
-    found = ipaddress.ip_address(address)
-    found = getattr(found, "ipv4_mapped", None) or found
-    if found.version == 6:
-        return str(ipaddress.ip_network((found, 64), strict=False))
-    if found not in SANDBOXES:
-        return str(found)
-    uid = int(found) - int(SANDBOXES.network_address)
+    ip = ipaddress.ip_address(address)
+    ip = getattr(ip, "ipv4_mapped", None) or ip
+    if ip.version == 6:
+        return str(ipaddress.ip_network((ip, 64), strict=False))
+    if ip not in SANDBOXES:
+        return str(ip)
+    uid = int(ip) - int(SANDBOXES.network_address)
     return next(
         (f"room of {account.name}" for account in accounts.values() if account.uid == uid),
         f"user number {uid}",

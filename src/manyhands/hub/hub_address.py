@@ -35,14 +35,14 @@ def port_of(folder: str | Path, asked: int, name: str = "port") -> int:
 
     With the port of the last start, printed slips stay right.
     """
-    kept = Path(folder) / name
+    file = Path(folder) / name
     port = asked
     with suppress(OSError, ValueError):
-        last = int(kept.read_text(encoding="utf-8"))
+        last = int(file.read_text(encoding="utf-8"))
         socket.create_server(("127.0.0.1", last)).close()
         port = port or last
     port = port or free_ports(1)[0]
-    kept.write_text(f"{port}\n", encoding="utf-8")
+    file.write_text(f"{port}\n", encoding="utf-8")
     return port
 
 

@@ -42,10 +42,10 @@ class WrongUsageError(CannotStartError):
 
 def size(text: str) -> int:
     """`512M`, `4G` in bytes."""
-    found = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)([MGT])", text.upper().removesuffix("B"))
-    if not found or not float(found[1]):
+    match = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)([MGT])", text.upper().removesuffix("B"))
+    if not match or not float(match[1]):
         raise argparse.ArgumentTypeError(f"{text!r} is not a size. Write for example 512M or 4G")
-    return int(float(found[1]) * BYTES[found[2]])
+    return int(float(match[1]) * BYTES[match[2]])
 
 
 def between(least: float, most: float, kind: Callable[[str], N] = int) -> Callable[[str], N]:
@@ -53,14 +53,14 @@ def between(least: float, most: float, kind: Callable[[str], N] = int) -> Callab
 
     def number(text: str) -> N:
         try:
-            found = kind(text)
+            value = kind(text)
         except ValueError:
-            found = None
-        if found is None or not least <= found <= most:
+            value = None
+        if value is None or not least <= value <= most:
             raise argparse.ArgumentTypeError(
                 f"{text[:40]!r} must be a number from {least:g} to {most:g}"
             )
-        return found
+        return value
 
     return number
 

@@ -91,8 +91,8 @@ class Settings:
 
 def from_text(text: str) -> Settings:
     """Read what `Settings.as_text` wrote."""
-    found = json.loads(text)
-    return Settings(**{**found, "limits": Limits(**found["limits"])})
+    values = json.loads(text)
+    return Settings(**{**values, "limits": Limits(**values["limits"])})
 
 
 def configure(c: Any, settings: Settings) -> None:
@@ -172,9 +172,9 @@ def _attendees(folder: Path) -> list[tuple[str, str]]:
     from manyhands.hub.accounts.table import ATTENDEE, Accounts
 
     return [
-        (one.name, one.full_name)
-        for one in Accounts(folder).load().values()
-        if one.role == ATTENDEE and one.state == "open"
+        (account.name, account.full_name)
+        for account in Accounts(folder).load().values()
+        if account.role == ATTENDEE and account.state == "open"
     ]
 
 

@@ -139,4 +139,6 @@ DOES_NOT_FIT = Challenge(
     task=lambda seed: tasks.chains(seed, 300 * 16),
 )
 
-CHALLENGES = {one.name: one for one in (SLOW_LINKS, LAME_RANK, DOES_NOT_FIT, BIG_BATCH)}
+CHALLENGES = {
+    challenge.name: challenge for challenge in (SLOW_LINKS, LAME_RANK, DOES_NOT_FIT, BIG_BATCH)
+}

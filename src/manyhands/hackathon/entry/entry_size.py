@@ -77,9 +77,9 @@ def without_docstrings(tree: Tree) -> Tree:
     """
     for node in ast.walk(tree):
         if isinstance(body := getattr(node, "body", None), list) and any(map(_is_text, body)):
-            kept = [one for one in body if not _is_text(one)]
-            kept = kept or [ast.copy_location(ast.Pass(), body[0])]
-            node.body = kept  # type: ignore[attr-defined]  # getattr has found one
+            statements = [one for one in body if not _is_text(one)]
+            statements = statements or [ast.copy_location(ast.Pass(), body[0])]
+            node.body = statements  # type: ignore[attr-defined]  # getattr has found one
     return tree
 
 

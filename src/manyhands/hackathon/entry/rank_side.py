@@ -104,7 +104,7 @@ class _Loss(torch.autograd.Function):
 
 def flat(parameters: Iterable[torch.Tensor]) -> bytes:
     """Return the numbers of all parameters, one after the other, as bytes of float32."""
-    return torch.cat([one.detach().flatten() for one in parameters]).numpy().tobytes()
+    return torch.cat([parameter.detach().flatten() for parameter in parameters]).numpy().tobytes()
 
 
 class Said:

@@ -79,7 +79,7 @@ class Accelerator:
         loss = torch.nn.functional.cross_entropy(self.model(self.x[rows]), self.y[rows])
         slopes = torch.autograd.grad(loss, list(self.model.parameters()))
         self.losses.append(loss.item())
-        return loss.item(), torch.cat([one.flatten() for one in slopes]).numpy().tobytes(), new
+        return loss.item(), torch.cat([slope.flatten() for slope in slopes]).numpy().tobytes(), new
 
 
 def flat(model: nn.Module) -> bytes:

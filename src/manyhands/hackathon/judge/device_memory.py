@@ -79,19 +79,22 @@ class DeviceMemory:
 
     def keep(self, what: What, tensors: Iterable[torch.Tensor]) -> int:
         """The number of what is kept from now on; `RefusedError` if there is no room for its tensors."""
-        found = {
-            one.untyped_storage().data_ptr(): one.untyped_storage().nbytes() for one in tensors
+        storages = {
+            tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes()
+            for tensor in tensors
         }
-        more = sum(size for place, size in found.items() if place not in self._storages)
+        more = sum(size for place, size in storages.items() if place not in self._storages)
         if self._bytes + more > self.limit_bytes:
             arrays = sum(
-                _bytes(one) for one, _ in self.held.values() if isinstance(one, torch.Tensor)
+                _bytes(tensor)
+                for tensor, _ in self.held.values()
+                if isinstance(tensor, torch.Tensor)
             )
             raise RefusedError(
                 f"Rank {self.rank} is out of memory: it holds {self._bytes} bytes ({arrays} in "
                 f"arrays, the rest for backward), wants {more} more, and has {self.limit_bytes}."
             )
-        for place, size in found.items():
+        for place, size in storages.items():
             users, _ = self._storages.get(place, (0, 0))
             self._storages[place] = users + 1, size
         self._count(more)
@@ -99,15 +102,15 @@ class DeviceMemory:
         self._next += 1
         if len(self.held) == MOST_ARRAYS:
             raise RefusedError(f"Rank {self.rank} has more than {MOST_ARRAYS} arrays.")
-        self.held[self._next] = what, list(found)
+        self.held[self._next] = what, list(storages)
         return self._next
 
     def array(self, number: int) -> torch.Tensor:
         """The tensor of an array that this rank has; raises TypeError for what is no array."""
-        found, _ = self.held[number]
-        if not isinstance(found, torch.Tensor):
+        tensor, _ = self.held[number]
+        if not isinstance(tensor, torch.Tensor):
             raise TypeError(number)
-        return found
+        return tensor
 
     def free(self, number: int) -> None:
         """Give an array back; its bytes are free when nothing else uses them."""
@@ -148,7 +151,7 @@ class DeviceMemory:
     @property
     def sizes(self) -> list[int]:
         """How many numbers the weights of each stage have."""
-        return [len(one) for one in self.start]
+        return [len(weights) for weights in self.start]
 
     def zeros(self, count: int) -> int:
         """Make an array of zeros; returns its number."""
@@ -193,7 +196,7 @@ class DeviceMemory:
             )
             if module.last:
                 out = loss_of(out, rows[:, 1:])
-        kept.out, kept.versions = out, [one._version for one in kept.leaves]
+        kept.out, kept.versions = out, [leaf._version for leaf in kept.leaves]
         # weights too: they are needed until the backward
         number = self.keep(kept, kept.saved) if keep else None
         if module.last:
@@ -215,15 +218,15 @@ class DeviceMemory:
             kept.leaves,
         )
         # where hooks save, autograd does not look
-        if [one._version for one in leaves] != kept.versions:
+        if [leaf._version for leaf in leaves] != kept.versions:
             raise RefusedError(
                 f"Rank {self.rank}: weights, or what went into a stage, were changed between "
                 "forward and backward."
             )
-        found = torch.autograd.grad(kept.out, leaves, above)
-        total += found[0]
+        gradients = torch.autograd.grad(kept.out, leaves, above)
+        total += gradients[0]
         self.free(number)
-        return (None if kept.x is None else self.new(found[1].flatten())), kept.rows
+        return (None if kept.x is None else self.new(gradients[1].flatten())), kept.rows
 
     def adam(
         self, weights: int, slopes: int, first: int, second: int, step: int, rate: float

@@ -83,7 +83,7 @@ class OpenSandboxes(Sandboxes):
 def serve() -> None:
     """In a process of its own: answers each line with an order by a line with what came of it."""
     ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)  # no rank looks into it
-    with OpenSandboxes(max(one.ranks for one in CHALLENGES.values())) as sandboxes:
+    with OpenSandboxes(max(challenge.ranks for challenge in CHALLENGES.values())) as sandboxes:
         for line in sys.stdin:
             order = json.loads(line)
             challenge = replace(CHALLENGES[order["challenge"]], **order["changed"])

@@ -101,11 +101,11 @@ def main(number: int, spaces: OneSpace | None = None) -> None:
     line = socket.socket(fileno=number)
     line.send(b"ready")
     while True:
-        told, fds, _, _ = socket.recv_fds(line, MOST_ORDER_BYTES, 1)
-        if not told:
+        text, fds, _, _ = socket.recv_fds(line, MOST_ORDER_BYTES, 1)
+        if not text:
             return
         if fds:  # else the end of a run that has ended meanwhile
-            order, told = json.loads(told), b""  # so that a rank does not have its entry's text
+            order, text = json.loads(text), b""  # so that a rank does not have its entry's text
             line.send(json.dumps(_run(line, order, fds[0], spaces)).encode())
 
 

@@ -166,7 +166,7 @@ def _walls() -> list[str]:
     inside may make namespaces (`run_spaces`), for which it must be root of the sandbox's users; what a
     rank may ask of the system is closed in the rank itself.
     """
-    spaces = [one for one in bubblewrap.spaces() if one != "--disable-userns"]
+    spaces = [space for space in bubblewrap.spaces() if space != "--disable-userns"]
     options = [shutil.which("bwrap") or "bwrap", *bubblewrap.frame(spaces, []), "--as-pid-1"]
     options += ["--uid", "0", "--gid", "0"] if "--unshare-user" in spaces else []
     for right in run_spaces.CAPABILITIES:

@@ -86,17 +86,17 @@ def parser() -> argparse.ArgumentParser:
         ),
     )
     several.add_argument("table", type=Path, metavar="CSV")
-    for one in (create, several):
-        one.add_argument("--expires", required=True, metavar="WHEN", help=TIME)
-        one.add_argument("--role", choices=ROLES, default=ATTENDEE)
+    for command in (create, several):
+        command.add_argument("--expires", required=True, metavar="WHEN", help=TIME)
+        command.add_argument("--role", choices=ROLES, default=ATTENDEE)
     reset = actions.add_parser(
         "reset", help="make new passwords, which also reopens revoked accounts"
     )
-    for one in (create, several, reset):
-        one.add_argument(
+    for command in (create, several, reset):
+        command.add_argument(
             "--address", help="the address on the papers (default: where the hub was last started)"
         )
-        one.add_argument(
+        command.add_argument(
             "--out",
             type=Path,
             metavar="FOLDER",
@@ -113,8 +113,8 @@ def parser() -> argparse.ArgumentParser:
         "restore",
         help="put the files of the newest archive back into the home, next to what it contains",
     )
-    for one in (reset, extend, revoke, purge, restore):
-        one.add_argument("names", nargs="*" if one is purge else "+", metavar="NAME")
+    for command in (reset, extend, revoke, purge, restore):
+        command.add_argument("names", nargs="*" if command is purge else "+", metavar="NAME")
     purge.add_argument(
         "--ended", action="store_true", help="all accounts that are expired or revoked"
     )
@@ -268,7 +268,7 @@ def _hand_out(
 
 def _list(accounts: Accounts, options: argparse.Namespace) -> None:
     rows = [("name", "role", "state", "until", "archived", "who")]
-    for account in sorted(accounts.load().values(), key=lambda one: one.name):
+    for account in sorted(accounts.load().values(), key=lambda account: account.name):
         archived = local_time(account.archived) if account.archived else ""
         rows.append(
             (

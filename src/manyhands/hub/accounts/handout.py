@@ -178,7 +178,7 @@ def _text(
 
 def _inside(package: str, name: str) -> Path:
     """The path of a file of an installed package, without importing it."""
-    found = importlib.util.find_spec(package)
-    if found is None or found.origin is None:
+    spec = importlib.util.find_spec(package)
+    if spec is None or spec.origin is None:
         raise ModuleNotFoundError(f"No module named {package!r}", name=package)
-    return Path(found.origin).parent / name
+    return Path(spec.origin).parent / name

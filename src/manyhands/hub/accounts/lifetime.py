@@ -21,9 +21,9 @@ def until(text: str, now: float | None = None) -> float:
     `2026-12-01T18:00`.
     """
     now = time.time() if now is None else now
-    if found := re.fullmatch(r"(\d+)([smhdw])", text.strip()):
-        count = int(found[1]) if len(found[1]) < 20 else math.inf
-        return _in_calendar(now + count * UNITS_S[found[2]], text)
+    if match := re.fullmatch(r"(\d+)([smhdw])", text.strip()):
+        count = int(match[1]) if len(match[1]) < 20 else math.inf
+        return _in_calendar(now + count * UNITS_S[match[2]], text)
     try:
         end = datetime.fromisoformat(
             text.strip() + ("T23:59:59" if len(text.strip()) == 10 else "")

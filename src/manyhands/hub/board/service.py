@@ -165,19 +165,19 @@ class Service:
         )
 
     def _predictions(self, name: str | None, reveal: bool, names: bool) -> dict[str, Any]:
-        people, asked, kept = (
+        people, asked, predictions = (
             self._once("people", self.attendees),
             self.course.questions(),
             self.board.predictions,
         )
-        name = name if name in asked else kept.current(people)
-        counts = kept.counts(people)
+        name = name if name in asked else predictions.current(people)
+        counts = predictions.counts(people)
         listed = [
             [question.name, question.text, counts.get(question.name, 0)]
             for question in asked.values()
         ]
         shown = (
-            kept.histogram(asked[name], people, self.people.staff(), reveal, names)
+            predictions.histogram(asked[name], people, self.people.staff(), reveal, names)
             if name in asked
             else None
         )
@@ -200,11 +200,11 @@ class Service:
         current = unit if unit in checked else self.board.current(seen.keys())
         unit = current or ""
         criteria = self.course.criteria(unit)
-        told: ClassView | Own
+        shown: ClassView | Own
         if whole:
-            told = self.board.room(unit, criteria, people)
+            shown = self.board.room(unit, criteria, people)
         else:
-            told = self.board.own(
+            shown = self.board.own(
                 unit,
                 criteria,
                 account,
@@ -213,7 +213,7 @@ class Service:
         return {
             "unit": current,
             "units": [[name, TITLES.get(name, name)] for name in checked],
-            **told,
+            **shown,
         }
 
     def attendees(self) -> dict[int, Account]:

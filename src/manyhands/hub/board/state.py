@@ -162,15 +162,15 @@ class Row:
         What fails because nothing is written yet is not begun.
         """
         # as much of a criterion's record as `states` reads
-        told: list[Any] = [
+        record: list[Any] = [
             {
-                "status": self.status(one),
+                "status": self.status(criterion),
                 "values": [1],
-                "detail": {"mistake": self.cells.get(one.key, {}).get("message", "")},
+                "detail": {"mistake": self.cells.get(criterion.key, {}).get("message", "")},
             }
-            for one in criteria
+            for criterion in criteria
         ]
-        return "".join(CELLS.get(state, "-") for state in states(told))
+        return "".join(CELLS.get(state, "-") for state in states(record))
 
     def points(self, criteria: Sequence[Criterion]) -> float:
         """How many points the criteria that pass give."""
@@ -230,14 +230,14 @@ class Board:
         nothing then.
         """
         now = time.time() if now is None else now
-        found, verdict, hints = _read(result)
+        cells, verdict, hints = _read(result)
         row = self.rows.setdefault(unit, {}).setdefault(uid, Row(uid, unit))
         row.checked, row.hints = now, hints
         if verdict:
             row.verdict_since = row.verdict_since if row.verdict else now
         row.verdict = verdict
         for criterion in criteria:
-            status, message = found.get(criterion.key, (None, ""))
+            status, message = cells.get(criterion.key, (None, ""))
             if verdict or status is None:
                 continue
             before = row.cells.get(criterion.key, {})
@@ -355,19 +355,23 @@ class Board:
 def _read(result: Any) -> tuple[dict[str, tuple[str, str]], str, int]:
     """({key: (status, message)}, verdict, hints) of a result from outside."""
     listed = result.get("criteria") if isinstance(result, dict) else None
-    if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
+    if not isinstance(listed, list) or not all(isinstance(criterion, dict) for criterion in listed):
         raise BadResultError('a result is {"unit": ..., "criteria": [{...}, ...]}')
-    found = {}
-    for one in listed:
-        if one.get("status") not in (PASS, FAIL, BLOCKED):
+    cells = {}
+    for criterion in listed:
+        if criterion.get("status") not in (PASS, FAIL, BLOCKED):
             raise BadResultError(f"a criterion's status is one of {', '.join(CELLS)}")
-        message = one_line(one.get("message"), LONGEST["message"]) if one["status"] == FAIL else ""
-        found[f"{one.get('check')}/{one.get('name')}"] = one["status"], message
+        message = (
+            one_line(criterion.get("message"), LONGEST["message"])
+            if criterion["status"] == FAIL
+            else ""
+        )
+        cells[f"{criterion.get('check')}/{criterion.get('name')}"] = criterion["status"], message
     hints = result.get("hints", 0)
     if type(hints) is not int:
         raise BadResultError("hints is the number of hints that were opened")
     return (
-        found,
+        cells,
         one_line(result.get("verdict"), LONGEST["message"]),
         max(0, min(hints, MOST_HINTS)),
     )

