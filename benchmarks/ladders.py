@@ -13,7 +13,7 @@ import matplotlib
 from manyhands.hackathon.challenges.challenge import CHALLENGES
 from manyhands.hackathon.judge.judging import public_seeds
 from manyhands.hackathon.judge.one_run import one_run
-from manyhands.hackathon.judge.sandboxes import Rooms
+from manyhands.hackathon.judge.sandboxes import Sandboxes
 
 from . import SMOKE, few
 
@@ -29,7 +29,7 @@ def main(names):
     """Judge the entries of these challenges, or of all, and print their rows."""
     for name in names or CHALLENGES:
         challenge, points = CHALLENGES[name], []
-        with Rooms(challenge.ranks) as rooms:
+        with Sandboxes(challenge.ranks) as sandboxes:
             entries = (
                 challenge.folder / "baseline.py",
                 *sorted(challenge.folder.glob("ladder/*.py")),
@@ -37,7 +37,7 @@ def main(names):
             for path in entries[-few(len(entries)) :]:
                 began = time.monotonic()
                 runs = [
-                    one_run(challenge, rooms, path.read_text(), seed)[0]
+                    one_run(challenge, sandboxes, path.read_text(), seed)[0]
                     for seed in public_seeds()[: few(5)]
                 ]
                 problems = [run.problem for run in runs if run.problem]

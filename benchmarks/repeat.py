@@ -15,7 +15,7 @@ from contextlib import contextmanager
 
 from manyhands.hackathon.challenges.challenge import CHALLENGES
 from manyhands.hackathon.judge.one_run import one_run
-from manyhands.hackathon.judge.sandboxes import Rooms
+from manyhands.hackathon.judge.sandboxes import Sandboxes
 from manyhands.learner.jupyter_server import end_with_parent
 
 ENTRIES = (
@@ -45,14 +45,14 @@ def main(arguments):
     options = parser.parse_args(arguments)
     scores = {entry: ([], []) for entry in options.entries}  # without and with load
     lasted = {entry: ([], []) for entry in options.entries}
-    with Rooms(4) as rooms:
+    with Sandboxes(4) as sandboxes:
         for number in range(options.judgings):
             seeds = [b"repeat %d %d" % (number, run) for run in range(options.runs)]
             for entry in options.entries:
                 for loaded in (False, True) if number % 2 else (True, False):
                     began = time.monotonic()
                     with busy_core() if loaded else nothing():
-                        score = judged(entry, rooms, seeds)
+                        score = judged(entry, sandboxes, seeds)
                     scores[entry][loaded].append(score)
                     lasted[entry][loaded].append(time.monotonic() - began)
                     print(
@@ -64,12 +64,12 @@ def main(arguments):
     print(HEAD, *(row(entry, scores, lasted) for entry in options.entries), sep="\n")
 
 
-def judged(entry, rooms, seeds):
+def judged(entry, sandboxes, seeds):
     """The score, as the judge takes it; None where a run has none."""
     name, _, idea = entry.partition("/")
     challenge = CHALLENGES[name]
     source = (challenge.folder / "ladder" / f"{idea}.py").read_text()
-    runs = [one_run(challenge, rooms, source, seed)[0] for seed in seeds]
+    runs = [one_run(challenge, sandboxes, source, seed)[0] for seed in seeds]
     problems = [run.problem for run in runs if run.problem]
     for problem in problems:
         print(f"{entry}: {problem}", flush=True)

@@ -1,5 +1,6 @@
-"""What the tests of the judge share: rooms, which take their time to open, and a challenge of
-little patience.
+"""What the tests of the judge share.
+
+These are sandboxes, which take their time to open, and a challenge with short timeouts.
 """
 
 import re
@@ -11,7 +12,7 @@ import pytest
 
 import needs
 from manyhands.hackathon.challenges.challenge import SLOW_LINKS
-from manyhands.hackathon.judge import open_judge  # noqa: F401 - made of `Rooms`, which tests replace
+from manyhands.hackathon.judge import open_judge  # noqa: F401 - made of `Sandboxes`, which tests replace
 from manyhands.hackathon.judge import sandboxes as closed
 from manyhands.hackathon.judge.one_run import one_run
 
@@ -21,20 +22,20 @@ QUICK = replace(SLOW_LINKS, memory_mib=256, processor_s=2, quiet_s=600)
 
 
 @pytest.fixture(scope="session")
-def rooms():
+def sandboxes():
     why = closed.why_none()
     if why:
         needs.lacking("the judge's rooms", why)
-    with closed.Rooms(QUICK.ranks) as opened:
+    with closed.Sandboxes(QUICK.ranks) as opened:
         yield opened
 
 
 @pytest.fixture
-def run(rooms):
+def run(sandboxes):
     """Run a text as an entry: (the `Run`, all lines that its ranks printed)."""
 
     def begin(source, seed=b"of a test", challenge=QUICK):
-        found, said = one_run(challenge, rooms, source, seed)
+        found, said = one_run(challenge, sandboxes, source, seed)
         return found, [line for lines in said for line in lines]
 
     return begin

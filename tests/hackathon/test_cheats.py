@@ -54,13 +54,14 @@ def train(model, batches, comm):
 
 
 def test_a_thread_can_be_waited_for(run):
-    """Though its end comes by a call that between rooms is closed."""
+    """Though its end comes by a call that between sandboxes is closed."""
     assert run(THREAD)[1] == ["0 True"] * 4
 
 
 def test_who_knew_the_seed_would_have_all(run):
-    """The cheat with the public seeds is real: it has a score on one, and a clock that has not
-    gone.
+    """The cheat with the public seeds is real.
+
+    It has a score on one of them, and a clock that has not gone.
     """
     found, _ = run(CHEATS["knows_the_public_seeds"], b"public 0")
     assert not found.problem and found.clock_s < 0.001
@@ -148,8 +149,9 @@ def train(model, batches, comm):
 
 
 def test_ranks_that_update_in_turn_have_made_all_of_these_updates(run):
-    """With the latest gradient of each rank, one of them renewed in each update, 57 updates reached
-    the target and counted as 15.
+    """57 updates reached the target and counted as 15.
+
+    The cheat used the latest gradient of each rank, one of them renewed in each update.
     """
     found, _ = run(IN_TURN, challenge=replace(BIG_BATCH, target=0))
     assert not found.problem and found.gradients == (2, 2, 2, 2) and found.updates == 8

@@ -1,5 +1,6 @@
-"""An event through the command, with a real judge: four teams, entries that are good, bad, cheating
-and crashing.
+"""An event through the command, with a real judge.
+
+There are four teams, with entries that are good, bad, cheating and crashing.
 """
 
 import json
@@ -21,10 +22,10 @@ CRASH = "def train(model, batches, comm):\n    1 / 0\n"
 
 
 @pytest.fixture
-def hack(tmp_path, monkeypatch, rooms, capsys):
+def hack(tmp_path, monkeypatch, sandboxes, capsys):
     """Run a command in a folder with a key and an event: (exit code, what it said)."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(closed, "Rooms", lambda ranks: nullcontext(rooms))
+    monkeypatch.setattr(closed, "Sandboxes", lambda ranks: nullcontext(sandboxes))
     seeds = judging.public_seeds(1)  # hidden ones may be bad luck for an entry
     monkeypatch.setattr(judging, "hidden_seeds", lambda: seeds)
     signing.new_key("judge.key")

@@ -1,5 +1,6 @@
-"""An event of three teams, one of which is honest: a sleeper, a reader of samples, a forged record
-and a flood.
+"""An event of three teams, one of which is honest.
+
+The others bring a sleeper, a reader of samples, a forged record and a flood.
 """
 
 import json
@@ -14,7 +15,7 @@ from conftest import HERE
 from manyhands.hackathon import hack_command
 from manyhands.hackathon.challenges.challenge import CHALLENGES
 from manyhands.hackathon.event import event_messages, fair_queue
-from manyhands.hackathon.event.event import Event, NotTaken
+from manyhands.hackathon.event.event import Event, NotTakenError
 from manyhands.hackathon.judge import judging
 from manyhands.hackathon.judge import sandboxes as closed
 from manyhands.shared import signing
@@ -32,9 +33,9 @@ def train(model, batches, comm):
 
 
 @pytest.fixture
-def there(tmp_path, monkeypatch, rooms):
+def there(tmp_path, monkeypatch, sandboxes):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(closed, "Rooms", lambda ranks: nullcontext(rooms))
+    monkeypatch.setattr(closed, "Sandboxes", lambda ranks: nullcontext(sandboxes))
     monkeypatch.setattr(judging, "hidden_seeds", lambda: judging.public_seeds(1))
     monkeypatch.setattr(judging, "crowding", lambda: 1.0)
     signing.new_key("judge.key")
@@ -57,8 +58,9 @@ def there(tmp_path, monkeypatch, rooms):
 
 @pytest.fixture
 def judge(there, capsys):
-    """Run the judge until no entry waits; call something as soon as the judge has begun with an
-    entry.
+    """Run the judge until no entry waits.
+
+    Call something as soon as the judge has begun with an entry.
     """
 
     def run(meanwhile=lambda: None):
@@ -115,7 +117,7 @@ def test_a_slow_entry_goes_behind_the_others_and_has_a_limit(there, judge, monke
 def test_who_reads_samples_is_held_until_a_person_has_looked(there, judge, capsys):
     there.submit("Reader", "slow_links", READER)
     there.submit("Honest", "slow_links", HONEST)
-    with pytest.raises(NotTaken):  # a flood
+    with pytest.raises(NotTakenError):  # a flood
         for number in range(20):
             there.submit("Sleeper", "slow_links", f"# {number}\nimport nowhere\n")
     judge()

@@ -26,10 +26,10 @@ QUIT = (
 
 
 @pytest.fixture
-def folder(tmp_path, monkeypatch, rooms):
-    """A folder with a key, in which commands run, all in the same rooms."""
+def folder(tmp_path, monkeypatch, sandboxes):
+    """A folder with a key, in which commands run, all in the same sandboxes."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(closed, "Rooms", lambda ranks: nullcontext(rooms))
+    monkeypatch.setattr(closed, "Sandboxes", lambda ranks: nullcontext(sandboxes))
     signing.new_key("judge.key")
     return tmp_path
 

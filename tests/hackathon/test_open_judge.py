@@ -1,4 +1,4 @@
-"""The judge without rooms: the clock is the same, and what the ranks may still do is little."""
+"""The judge without sandboxes: the clock is the same, and what the ranks may still do is little."""
 
 import os
 import subprocess

@@ -1,5 +1,6 @@
-"""A hub as a class has it: as root, with a folder that attendees' rooms can be made from, and rooms
-for trying out what gets through.
+"""A hub as a class has it: as root, with a folder that sandboxes can be made from.
+
+There are also sandboxes for trying out what gets through.
 """
 
 import os
@@ -21,16 +22,16 @@ from hub.running_hub import Hub, small_course, wait_for
 from manyhands.hub.accounts import archive
 from manyhands.hub.accounts.table import Accounts
 from manyhands.hub.folder import prepare
-from manyhands.hub.servers import limits, room
+from manyhands.hub.servers import limits, sandbox
 
 
 @pytest.fixture(scope="session")
 def classroom():
-    """Skip where no rooms can be made."""
+    """Skip where no sandboxes can be made."""
     if os.geteuid() != 0:
         needs.lacking("the right to make rooms", "run these tests as root")
     needs.program("bwrap", package="bubblewrap")
-    if why := room.why_none():
+    if why := sandbox.why_none():
         needs.lacking("a room", why)
 
 
@@ -54,16 +55,17 @@ def hub(classroom, folder):
 
 @pytest.fixture(scope="module")
 def neighbours(classroom, folder):
-    """Two attendees with rooms, without a hub: `neighbours.run("ann", program)` runs Python in
-    ann's room.
+    """Two attendees with sandboxes, without a hub.
+
+    `neighbours.run("ann", program)` runs Python in ann's sandbox.
     """
-    rooms = Rooms(folder / "rooms")
-    yield rooms
-    rooms.close()
+    sandboxes = Sandboxes(folder / "rooms")
+    yield sandboxes
+    sandboxes.close()
 
 
-class Rooms:
-    """Accounts ann and ben, and what the hub would give to their rooms."""
+class Sandboxes:
+    """Accounts ann and ben, and what the hub would give to their sandboxes."""
 
     def __init__(self, folder):
         prepare(folder)
@@ -84,10 +86,10 @@ class Rooms:
         shown=(),
         **streams,
     ):
-        """A Python program in the room: the Popen."""
+        """A Python program in the sandbox: the Popen."""
         account = self.accounts.get(name)
         inner = [sys.executable, "-c", program, *map(str, arguments)]
-        command = room.command(
+        command = sandbox.command(
             account,
             inner,
             folder=self.accounts.folder,
@@ -126,4 +128,4 @@ class Rooms:
                 process.kill()
             process.communicate()
         for group in self.groups:
-            wait_for(group.close, "a control group is left", patience_s=10)
+            wait_for(group.close, "a control group is left", timeout_s=10)

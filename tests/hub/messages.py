@@ -1,5 +1,6 @@
-"""What people send to a running hub in the tests of its services: a browser's requests, and
-messages of the hackathon from an attendee's user number.
+"""What people send to a running hub in the tests of its services.
+
+That is a browser's requests, and messages of the hackathon from an attendee's user number.
 """
 
 import json
@@ -43,9 +44,10 @@ def send(hub, service, request, own, foreign):
         return 0
 
 
-def from_room(hub, name, work):
-    """Run `work` in a process with the person's user number; gives what waits for its end and
-    returns what it returned.
+def from_sandbox(hub, name, work):
+    """Run `work` in a process with the person's user number.
+
+    Gives what waits for its end and returns what it returned.
     """
     uid, (ours, theirs) = hub.accounts.get(name).uid, os.pipe()
     if process := os.fork():
@@ -64,12 +66,13 @@ def from_room(hub, name, work):
         os._exit(0)
 
 
-def ask(hub, *values, patience_s=60):
-    """The answer of the board to a message of the hackathon; None where it cuts the connection
-    off.
+def ask(hub, *values, timeout_s=60):
+    """The answer of the board to a message of the hackathon.
+
+    None where it cuts the connection off.
     """
     with suppress(OSError, ValueError), socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(patience_s)
+        connection.settimeout(timeout_s)
         connection.connect(str(sockets(hub.folder) / BOARD))
         connection.sendall(json.dumps({"hack": values[0], "values": values[1:]}).encode() + b"\n")
         return json.loads(connection.makefile("rb").readline())

@@ -1,5 +1,6 @@
-"""`manyhands hub` as a process, a small course for it, and a browser of few words: cookies and
-forms.
+"""`manyhands hub` as a process, a small course for it, and a small browser.
+
+The browser knows cookies and forms.
 """
 
 import html
@@ -22,7 +23,7 @@ from manyhands.hub.services import proxy
 from manyhands.learner.jupyter_server import end_with_parent
 
 ROOT = Path(__file__).resolve().parents[2] if len(Path(__file__).parents) > 2 else None
-PATIENCE_S = 240
+TIMEOUT_S = 240
 # the reference of unit 00 is made once, not by each hub
 CACHE = tempfile.TemporaryDirectory(prefix="mh-cache-")
 
@@ -51,9 +52,9 @@ def small_course(target):
     return target
 
 
-def wait_for(what, message, patience_s=PATIENCE_S):
+def wait_for(what, message, timeout_s=TIMEOUT_S):
     """Ask until the answer is true; returns it."""
-    until = time.monotonic() + patience_s
+    until = time.monotonic() + timeout_s
     while time.monotonic() < until:
         if answer := what():
             return answer

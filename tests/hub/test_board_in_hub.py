@@ -1,5 +1,7 @@
-"""The board of a running hub: a check in an attendee's room comes to the attendee's own row; who
-sees what; the pages in a browser.
+"""The board of a running hub.
+
+A check in an attendee's sandbox comes to the attendee's own row; who sees what; the pages in a
+browser.
 """
 
 import json
@@ -48,9 +50,10 @@ def ann(hub, people, tmp_path_factory):
     return visitor
 
 
-def in_room(hub, name, *command):
-    """What a command prints to the attendee: in the room of the server that runs, with its user
-    number and environment.
+def in_sandbox(hub, name, *command):
+    """What a command prints to the attendee.
+
+    It runs in the sandbox of the server that runs, with its user number and environment.
     """
     server = next(
         process
@@ -99,7 +102,7 @@ def test_a_check_comes_to_the_own_row(hub, people, ann):
     teacher.log_in(*people["tea"])
     ben.log_in(*people["ben"])
     name = people["ann"][0]
-    checked = in_room(
+    checked = in_sandbox(
         hub, name, sys.executable, "-m", "manyhands", "check", "work/90_tiny/90_tiny.ipynb"
     )
     assert "90_tiny: 2 of 4 points" in checked.stdout, checked.stdout + checked.stderr
@@ -126,22 +129,23 @@ with socket.socket(socket.AF_UNIX) as connection:
     connection.sendall(json.dumps({"unit": "90_tiny", "uid": 70001, "name": "%s", "criteria": []}).encode() + b"\\n")
     print(connection.recv(1000).decode())
 """ % people["ben"][0]  # noqa: UP031 - the braces are those of JSON
-    told = in_room(hub, people["ann"][0], sys.executable, "-c", program)
+    told = in_sandbox(hub, people["ann"][0], sys.executable, "-c", program)
     assert "announcement" in told.stdout, told.stderr
     rows = [json.loads(line) for line in (hub.folder / "board.jsonl").read_text().splitlines()]
     assert {row["uid"] for row in rows if "uid" in row} == {hub.accounts.get(people["ann"][0]).uid}
 
 
 def test_a_prediction_in_a_room_comes_to_the_page_of_the_staff(hub, people, ann):
-    """Locked in the room, settled there, kept with the progress of its owner; the page shows it
-    after the reveal only, and no name.
+    """A prediction is locked in the sandbox, settled there, and kept with its owner's progress.
+
+    The page shows it after the reveal only, and no name.
     """
     name, question = people["ann"][0], questions(hub.folder / "course" / "notebooks")["00-graph"]
     ask = (
         f"from manyhands import predict, settle; predict({question.name!r}, {question.text!r}, "
         f"{question.choices!r}, guess=1)"
     )
-    told = in_room(
+    told = in_sandbox(
         hub,
         name,
         "sh",
@@ -187,8 +191,9 @@ def log_in(page, hub, name, password, path):
 
 
 def test_the_pages_in_a_browser(hub, people, ann, page, screenshots):
-    """The instructor announces; what an attendee has sent stays text; the attendee's page shows the
-    own row and the announcement, live.
+    """The instructor announces, and what an attendee has sent stays text.
+
+    The attendee's page shows the own row and the announcement, live.
     """
     log_in(page, hub, *people["tea"], "services/board/")
     message = page.locator("#stuck .message")

@@ -1,5 +1,6 @@
-"""`manyhands check` on an attendee's server: no solution is there, a reference under the public
-seed stands in for it.
+"""`manyhands check` on an attendee's server.
+
+No solution is there, and a reference under the public seed stands in for it.
 """
 
 import shutil

@@ -1,5 +1,6 @@
-"""A lab's way through a class, in a real browser: released, fetched, solved, handed in, graded in
-formgrader, given back, read.
+"""A lab's way through a class, in a real browser.
+
+It is released, fetched, solved, handed in, graded in formgrader, given back, and read.
 """
 
 import json
@@ -193,8 +194,9 @@ def test_formgrader_is_for_instructors(hub, people):
 
 
 def test_formgraders_server_has_nothing_else(hub, people):
-    """It runs as root: no files, no kernels, no terminals, and no way from a name to another
-    folder.
+    """It runs as root, but has no files, no kernels and no terminals.
+
+    No way leads from a name to another folder.
     """
     visitor = Visitor(hub)
     visitor.log_in(*people["instructor"])

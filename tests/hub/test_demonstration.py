@@ -1,4 +1,4 @@
-"""`manyhands hub` without root: a person in a room of their own has none.
+"""`manyhands hub` without root: a person in a sandbox of their own has none.
 
 It says what it is, and takes one account.
 """

@@ -1,5 +1,6 @@
-"""The exchange as attendees reach it from their rooms: what one has handed in, no other can see,
-move or take the place of.
+"""The exchange as attendees reach it from their sandboxes.
+
+What one has handed in, no other can see, move or take the place of.
 """
 
 import os
@@ -53,7 +54,7 @@ def shared(folder, neighbours):
 
 @pytest.fixture(scope="module")
 def inside(neighbours, shared):
-    """`inside("ann", program, ...)`: what the program printed in ann's room, line by line."""
+    """`inside("ann", program, ...)`: what the program printed in ann's sandbox, line by line."""
 
     def run(name, program, *arguments):
         environment = {

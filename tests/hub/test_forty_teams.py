@@ -1,6 +1,7 @@
-"""Forty accounts hand in within a minute, each for its own team, at the board's socket of a running
-hub. Nothing is lost, and the waiting times that are told are kept. The judge here takes JUDGING_S
-for each entry, and gives it a score without running it.
+"""Forty accounts hand in within a minute, each for its own team.
+
+They use the board's socket of a running hub. Nothing is lost, and the waiting times that are told
+are kept. The judge here takes JUDGING_S for each entry, and gives it a score without running it.
 """
 
 import itertools
@@ -52,9 +53,10 @@ def event(hub):
 
 
 def hand_in(hub, name, text, go, after_s):
-    """A process with the account's user number hands in a while after the file `go` is there; gives
-    what reads its answer, (when, what was said). It is begun before the judge's thread is: it would
-    inherit the lock of the log from it.
+    """A process with the account's user number hands in a while after the file `go` is there.
+
+    Gives what reads its answer, (when, what was said). It is begun before the judge's thread is: it
+    would inherit the lock of the log from it.
     """
     ours, theirs = os.pipe()
     uid, path = hub.accounts.get(name).uid, str(sockets(hub.folder) / BOARD)
@@ -123,7 +125,7 @@ def test_forty_accounts_hand_in_within_a_minute_and_the_times_that_they_are_told
     judging.start()
     assert ready.wait(60)
     (tmp_path / "go").touch()
-    answers = {name: answer() for name, answer in zip(names, answers, strict=False)}
+    answers = {name: answer() for name, answer in zip(names, answers, strict=True)}
     over.set()
     judging.join(120)
     assert all(answer and "said" in answer[1] for answer in answers.values()), answers

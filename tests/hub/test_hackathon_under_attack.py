@@ -1,6 +1,7 @@
-"""A hackathon of three teams on a running hub, with the judge at work: one team sleeps and floods,
-one reads samples out of gradients, a record is forged. The honest team's entry is judged within the
-times that it was told, and the board answers all the while.
+"""A hackathon of three teams on a running hub, with the judge at work.
+
+One team sleeps and floods, one reads samples out of gradients, and a record is forged. The honest
+team's entry is judged within the times that it was told, and the board answers all the while.
 """
 
 import json
@@ -15,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import refused
-from hub.messages import SOON_S, ask, cookies_at, from_room, send
+from hub.messages import SOON_S, ask, cookies_at, from_sandbox, send
 from hub.running_hub import ROOT, Hub, Visitor, small_course, wait_for
 from manyhands.hackathon.event import event_settings
 from manyhands.hackathon.event.event import Event
@@ -115,7 +116,7 @@ def test_an_honest_entry_is_judged_as_told_while_others_sleep_flood_read_and_for
     there, names = event
 
     def tell(team, *values):
-        answer = from_room(hub, names[team], lambda: ask(hub, *values))()
+        answer = from_sandbox(hub, names[team], lambda: ask(hub, *values))()
         assert "said" in answer, (answer, (folder / "judge.log").read_text())
         return answer["said"]
 
@@ -143,9 +144,9 @@ def test_an_honest_entry_is_judged_as_told_while_others_sleep_flood_read_and_for
                 "submit",
                 "slow_links",
                 f"# {count}\nimport nowhere\n" + "#" * 9_000,
-                patience_s=5,
+                timeout_s=5,
             )
-            ask(hub, "withdraw", 3 + count, patience_s=5)
+            ask(hub, "withdraw", 3 + count, timeout_s=5)
         return count
 
     def refuse():
@@ -155,7 +156,7 @@ def test_an_honest_entry_is_judged_as_told_while_others_sleep_flood_read_and_for
             if over.exists():
                 return codes
 
-    asked, told, pages, begun = from_room(hub, name, flood), [], [], time.time()
+    asked, told, pages, begun = from_sandbox(hub, name, flood), [], [], time.time()
     with ThreadPoolExecutor(1) as pool:
         sent = pool.submit(refuse)
         try:
@@ -219,7 +220,7 @@ def test_an_honest_entry_is_judged_as_told_while_others_sleep_flood_read_and_for
     answers = []
 
     def is_withdrawn():
-        answers.append(from_room(hub, names["Sleeper"], lambda: ask(hub, "withdraw", 2))())
+        answers.append(from_sandbox(hub, names["Sleeper"], lambda: ask(hub, "withdraw", 2))())
         return "Entry 2 of Sleeper is withdrawn." in answers[-1].get("said", "")
 
     # after the flood the board takes nothing of this account for a while
@@ -228,7 +229,7 @@ def test_an_honest_entry_is_judged_as_told_while_others_sleep_flood_read_and_for
     wait_for(
         lambda: "No entry is waiting." in visitor.get("services/board/hackathon/board.html").text,
         hub.told,
-        patience_s=60,
+        timeout_s=60,
     )
     print(
         f"the sleeper's entry has left the judge {time.monotonic() - withdrawn_at:.1f} s after it "

@@ -1,5 +1,6 @@
-"""A hub as a class uses it: log-in, the start page, roles, the wall between two attendees' servers,
-the end of an account.
+"""A hub as a class uses it.
+
+Log-in, the start page, roles, the wall between two attendees' servers, and the end of an account.
 """
 
 import json
@@ -238,7 +239,7 @@ class From(requests.adapters.HTTPAdapter):
 
 
 def test_nobody_locks_a_name_or_lies_to_the_log(hub, first):
-    """With forged addresses: through the proxy, and through the socket that rooms see."""
+    """With forged addresses: through the proxy, and through the socket that sandboxes see."""
     [(name, password)] = hub.create(1)
     mallory, owner = Visitor(hub), Visitor(hub)
     owner.session.mount("http://", From("127.0.0.2"))
@@ -259,8 +260,9 @@ def test_nobody_locks_a_name_or_lies_to_the_log(hub, first):
 
 
 def ask_through_socket(hub, name):
-    """What the log says of a log-in through the socket that rooms see, from a process that says to
-    be elsewhere.
+    """What the log says of a log-in through the socket that sandboxes see.
+
+    It comes from a process that says to be elsewhere.
     """
 
     def ask(method, headers, body=""):
@@ -328,13 +330,13 @@ def test_its_checks_find_the_queue(hub, people, first):
     name = Path(server.environ()["MANYHANDS_PLACES"]).name
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(str(sockets(hub.folder) / name))
-        assert json.loads(connection.recv(1000)) == check_queue.PLACE
+        assert json.loads(connection.recv(1000)) == check_queue.SLOT
 
 
 def test_roles(hub, people, first):
     name = people["first"][0]
     assistant, instructor = working_roles = [Visitor(hub) for _ in range(2)]
-    for visitor, role in zip(working_roles, ("assistant", "instructor"), strict=False):
+    for visitor, role in zip(working_roles, ("assistant", "instructor"), strict=True):
         visitor.log_in(*people[role])
         assert name in [user["name"] for user in visitor.get("hub/api/users").json()], role
         assert visitor.get("hub/admin").status_code == 200
@@ -343,8 +345,9 @@ def test_roles(hub, people, first):
 
 
 def test_a_page_of_an_attendees_server_gets_nothing_of_the_instructors(hub, people, first, page):
-    """It runs in the browser of an instructor who looks at that server, and who has formgrader and
-    the board open.
+    """It runs in the browser of an instructor who looks at that server.
+
+    The instructor has formgrader and the board open, too.
     """
     attendee, (instructor, password) = people["first"][0], people["instructor"]
     page.goto(f"{hub.address}hub/login?next=/hub/home")
@@ -386,7 +389,7 @@ def test_an_account_ends(hub):
     )
     assert (home / "work" / "mine.txt").read_text() == "kept" and hub.processes_of(name)
     hub.accounts.extend([name], time.time() + 1)
-    wait_for(lambda: hub.accounts.get(name).archived, hub.told, patience_s=90)
+    wait_for(lambda: hub.accounts.get(name).archived, hub.told, timeout_s=90)
     assert not hub.processes_of(name)
     assert "/hub/login" in visitor.get("hub/home").url, "the session is over"
     answer = Visitor(hub).log_in(name, password)
@@ -416,8 +419,8 @@ def test_the_server_of_a_home_that_is_too_large_is_stopped(hub, people, first):
         with open(path, "wb") as file:
             os.posix_fallocate(file.fileno(), 0, 60 * 2**20)
         os.chown(path, *[hub.accounts.get(name).uid] * 2)
-    wait_for(lambda: "stopped: disk limit" in hub.logged(name), hub.told, patience_s=120)
-    wait_for(lambda: not hub.processes_of(name), hub.told, patience_s=60)
+    wait_for(lambda: "stopped: disk limit" in hub.logged(name), hub.told, timeout_s=120)
+    wait_for(lambda: not hub.processes_of(name), hub.told, timeout_s=60)
     assert "disk limit passed" in hub.logged(name) and path.stat().st_size == 60 * 2**20, (
         "nothing of theirs is deleted"
     )
@@ -430,7 +433,7 @@ def test_a_restored_account_goes_on_where_it_was(hub):
     (hub.accounts.home(name) / "mine.txt").write_text("kept")
     os.chown(hub.accounts.home(name) / "mine.txt", *[hub.accounts.get(name).uid] * 2)
     hub.accounts.extend([name], time.time() - 1)
-    wait_for(lambda: hub.accounts.get(name).archived, hub.told, patience_s=90)
+    wait_for(lambda: hub.accounts.get(name).archived, hub.told, timeout_s=90)
     (hub.accounts.home(name) / "mine.txt").unlink()
     hub.command("extend", name, "--expires", "1h")
     hub.command("restore", name)
@@ -447,7 +450,7 @@ def test_a_new_password_ends_old_sessions(hub):
     wait_for(
         lambda: "/hub/login" in visitor.get("hub/home").url,
         "the old session goes on",
-        patience_s=30,
+        timeout_s=30,
     )
     assert Visitor(hub).log_in(name, password).status_code == 403
 

@@ -1,5 +1,6 @@
-"""A hub whose servers are jobs of a real Slurm, as users of this machine that are made for the
-test.
+"""A hub whose servers are jobs of a real Slurm.
+
+The users of this machine are made for the test.
 """
 
 import html
@@ -16,7 +17,7 @@ import pytest
 import needs
 from dist.slurm_on_one_host import SlurmOnOneHost
 from hub.running_hub import Hub, Visitor, small_course, wait_for
-from manyhands.hub.servers import room
+from manyhands.hub.servers import sandbox
 from manyhands.hub.servers.slurm import ENDED, NO_USER, job_name, remove
 from manyhands.isolation.bubblewrap import read_only_folders
 
@@ -33,8 +34,9 @@ CLOSED = ("sources", "solutions")
 
 
 class Nodes(SlurmOnOneHost):
-    """On each node everybody can run our Python, wherever it lies: also in the home of root, which
-    is closed.
+    """On each node everybody can run our Python, wherever it lies.
+
+    It may also lie in the home of root, which is closed.
     """
 
     def _daemons(self):
@@ -58,7 +60,7 @@ class Nodes(SlurmOnOneHost):
         for top in sorted({f"/{Path(place).parts[1]}" for place in closed}):
             around += ["--perms", "0755", "--tmpfs", top]
         for place in closed:
-            around += [*room._way_to(place), "--ro-bind", place, place]
+            around += [*sandbox._way_to(place), "--ro-bind", place, place]
         around.append("--")
         return [*controller, *([*around, *node] for node in (first, second, third))]
 
@@ -214,8 +216,8 @@ def test_a_revoked_account_loses_its_job_and_keeps_its_home(hub, slurm, users, s
     mine = Path(pwd.getpwnam(name).pw_dir) / "manyhands" / "work" / "Start_Here.md"
     assert mine.is_file() and jobs(slurm)[name] == "RUNNING"
     hub.command("revoke", name)
-    wait_for(lambda: name not in jobs(slurm), hub.told, patience_s=60)
-    wait_for(lambda: "turned out" in hub.logged(name), hub.told, patience_s=60)
+    wait_for(lambda: name not in jobs(slurm), hub.told, timeout_s=60)
+    wait_for(lambda: "turned out" in hub.logged(name), hub.told, timeout_s=60)
     assert not servers(name) and "/hub/login" in second.get("hub/home").url
     hub.command("purge", name)
     assert name not in hub.accounts.load() and mine.is_file()
@@ -251,10 +253,10 @@ def test_a_new_hub_ends_what_a_killed_one_has_left(hub, slurm, users):
             == [other]
         ),
         "not that job alone",
-        patience_s=20,
+        timeout_s=20,
     )
     remove("/another/hub")
-    wait_for(lambda: users[1] not in jobs(slurm), "the other job goes on", patience_s=20)
+    wait_for(lambda: users[1] not in jobs(slurm), "the other job goes on", timeout_s=20)
 
 
 def test_a_stopped_hub_leaves_no_job(hub, slurm, users):

@@ -1,4 +1,4 @@
-"""Two attendees' rooms and the queue for checks, seen by both as the hub's folder of sockets."""
+"""Two attendees' sandboxes and the queue for checks, seen by both as the hub's folder of sockets."""
 
 import subprocess
 import sys
@@ -7,7 +7,7 @@ import pytest
 
 from hub.running_hub import wait_for
 from manyhands.hub.folder import PLACES, sockets
-from manyhands.hub.servers import room
+from manyhands.hub.servers import sandbox
 
 HOLD = """
 import sys
@@ -33,7 +33,7 @@ def service(neighbours):
 def test_rooms_take_turns_and_nobody_has_two_places(neighbours, service):
     def check(name):
         return neighbours.start(
-            name, HOLD, environment={"MANYHANDS_PLACES": f"{room.SOCKETS}/{PLACES}"}
+            name, HOLD, environment={"MANYHANDS_PLACES": f"{sandbox.SOCKETS}/{PLACES}"}
         )
 
     first = check("ann")

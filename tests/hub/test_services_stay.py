@@ -1,5 +1,6 @@
-"""Services of a running hub answer everybody, whatever one person sends: refused requests in pairs;
-and the watchdog, which ends a service whose loop is held.
+"""Services of a running hub answer everybody, whatever one person sends.
+
+Here that is refused requests in pairs; and the watchdog, which ends a service whose loop is held.
 """
 
 import json
@@ -14,24 +15,25 @@ import pytest
 import requests
 
 import refused
-from hub.messages import SOON_S, ask, cookies_at, from_room, send
+from hub.messages import SOON_S, ask, cookies_at, from_sandbox, send
 from hub.running_hub import Hub, Visitor, small_course, wait_for
 from manyhands.hackathon.event import event_settings
 
-PATIENCE_S, BEAT_S, FLOOD_S = 3, 1, 8
+TIMEOUT_S, BEAT_S, FLOOD_S = 3, 1, 8
 HELD = f"""
 import signal, sys, time
 if sys.argv[0] == "-m":
     import manyhands.hub.services.watchdog as watchdog
     signal.signal(signal.SIGUSR1, lambda *_: time.sleep(10**6))  # holds the event loop, as any synchronous query would
-    signal.signal(signal.SIGUSR2, lambda *_: setattr(watchdog, "PATIENCE_S", {PATIENCE_S}))
+    signal.signal(signal.SIGUSR2, lambda *_: setattr(watchdog, "TIMEOUT_S", {TIMEOUT_S}))
 """
 
 
 @pytest.fixture(scope="module")
 def hub(classroom, folder):
-    """A running hub whose services hold their loop on a signal, and whose watchdog waits for a
-    shorter time after a different one.
+    """A running hub whose services hold their loop on a signal.
+
+    Their watchdog waits for a shorter time after a different signal.
     """
     (folder / "site").mkdir()
     (folder / "site" / "sitecustomize.py").write_text(HELD)
@@ -46,7 +48,7 @@ def hub(classroom, folder):
 @pytest.fixture(scope="module")
 def people(hub):
     """{who: a logged-in visitor}."""
-    accounts = dict(zip(("ann", "ben"), hub.create(2), strict=False)) | {
+    accounts = dict(zip(("ann", "ben"), hub.create(2), strict=True)) | {
         "tea": hub.create(1, "1h", "--prefix", "teacher", "--role", "instructor")[0]
     }
     found = {}
@@ -59,8 +61,9 @@ def people(hub):
 
 
 def send_pairs(hub, service, paths, attacker, others, count):
-    """Send pairs, and after each one load pages as somebody else: what was answered too late, or
-    with a fault of ours.
+    """Send pairs, and after each one load pages as somebody else.
+
+    Gives what was answered too late, or with a fault of ours.
     """
     cookies, foreign = (
         cookies_at(attacker, f"/services/{service}/"),
@@ -148,8 +151,10 @@ def test_a_large_body_is_refused(hub, people, path):
 
 
 def test_a_flood_of_one_team_and_of_refused_requests_keeps_nobody_else_from_the_board(hub, people):
-    """For some seconds one team hands in and withdraws, and a browser sends refused requests, as
-    fast as they can; others are served meanwhile.
+    """Others are served while one team floods the hub.
+
+    For some seconds it hands in and withdraws, and a browser sends refused requests, as fast as
+    they can.
     """
     (bad, _), (good, _) = hub.create(2)
     path = event_settings.write_template(hub.folder / "hackathon")
@@ -166,12 +171,12 @@ def test_a_flood_of_one_team_and_of_refused_requests_keeps_nobody_else_from_the_
         count = 0
         while time.monotonic() < until:
             count += bool(
-                ask(hub, "submit", "slow_links", "# " + "x" * 19_000 + str(count), patience_s=5)
+                ask(hub, "submit", "slow_links", "# " + "x" * 19_000 + str(count), timeout_s=5)
             )
-            ask(hub, "withdraw", count, patience_s=5)
+            ask(hub, "withdraw", count, timeout_s=5)
         return count
 
-    floods = [from_room(hub, bad, flood) for _ in range(4)]
+    floods = [from_sandbox(hub, bad, flood) for _ in range(4)]
     cookies = cookies_at(people["ann"], "/services/board/")
     with ThreadPoolExecutor(4) as pool:
         sent = [
@@ -189,7 +194,7 @@ def test_a_flood_of_one_team_and_of_refused_requests_keeps_nobody_else_from_the_
         while time.monotonic() < until:
             began = time.monotonic()
             assert people["ben"].get("services/board/").status_code == 200
-            said = from_room(
+            said = from_sandbox(
                 hub, good, lambda: ask(hub, "submit", "slow_links", f"# {len(waits)}")
             )()
             assert (
@@ -251,11 +256,11 @@ def test_a_service_whose_loop_is_held_is_restarted_and_keeps_what_it_knew(
     wait_for(
         lambda: not before.is_running() or before.status() == psutil.STATUS_ZOMBIE,
         hub.told,
-        patience_s=120,
+        timeout_s=120,
     )
-    after = wait_for(lambda: service_of(hub, module), hub.told, patience_s=60)
+    after = wait_for(lambda: service_of(hub, module), hub.told, timeout_s=60)
     assert after.pid != before.pid
-    wait_for(lambda: people["ben"].get(path).status_code == 200, hub.told, patience_s=60)
+    wait_for(lambda: people["ben"].get(path).status_code == 200, hub.told, timeout_s=60)
     assert "Lunch at 12" in (hub.folder / "board.jsonl").read_text()
     assert "Timeout (0:00:03)!" in (hub.folder / "hub.log").read_text(), (
         "the log shows where each thread was"

@@ -1,5 +1,6 @@
-"""The proxy's two doors, without a hub: what stands behind which, however its address is written,
-and what a request may carry.
+"""The proxy's two doors, without a hub.
+
+What is behind which, however its address is written, and what a request may carry.
 """
 
 import json
@@ -69,7 +70,7 @@ class Doors:
                 zip(
                     ("hub", "servers", "api"),
                     (one.getsockname()[1] for one in (first, second, third)),
-                    strict=False,
+                    strict=True,
                 )
             )
         given = {
@@ -95,7 +96,7 @@ class Doors:
             wait_for(
                 lambda path=path, port=port: self._add(path, port),
                 "the proxy does not answer",
-                patience_s=60,
+                timeout_s=60,
             )
 
     def _add(self, path, port):
@@ -166,8 +167,9 @@ def doors(start_doors):
     ],
 )
 def test_what_is_behind_one_door_is_not_behind_the_other(doors, path, who):
-    """An address of ann's server is sent on to its door, any other to the hub's; no way to write it
-    leads to the one through the other.
+    """An address of ann's server is sent on to its door, any other to the hub's.
+
+    No way to write it leads to the one through the other.
     """
     right, wrong = ("servers", "hub") if who == "ann" else ("hub", "servers")
     assert doors.at(right, path).json()["who"] == who

@@ -148,7 +148,7 @@ LATE = {
     # of cluster only the choice of ports, of hackathon the event
     "hub": {"fpdf", "learner", "grading", "isolation", "cluster", "hackathon", "shared"},
     "grading": {"IPython", "tqdm", "psutil", "jupyter_client"},
-    "shared": {"cryptography"},
+    "shared": {"cryptography", "jinja2"},
 }
 FRAMEWORKS = {"torch", "tensorflow", "tf_keras", "keras", "horovod"}
 

@@ -1,5 +1,6 @@
-"""`manyhands hack`: begin an entry, try it, judge it, verify a record; what belongs to an event is
-in `event/event_command.py`.
+"""`manyhands hack`: begin an entry, try it, judge it, verify a record.
+
+What belongs to an event is in `event/event_command.py`.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from manyhands.command_line import completed, printable, working
 from manyhands.command_line import parser as command_parser
-from manyhands.hackathon.entry.entry_file import BadEntry, challenge_names, name_problem
+from manyhands.hackathon.entry.entry_file import BadEntryError, challenge_names, name_problem
 from manyhands.hackathon.event import event_command
-from manyhands.hackathon.event.event import NotTaken
-from manyhands.hackathon.event.event_settings import BadEvent
+from manyhands.hackathon.event.event import NotTakenError
+from manyhands.hackathon.event.event_settings import BadEventError
 
 if TYPE_CHECKING:
     import argparse
@@ -39,7 +40,7 @@ EXAMPLES = [
     "board autumn --reveal",
 ]
 ENTRY_FOLDER = "the entry's folder, as `manyhands hack init` makes one"
-WITHOUT_ROOMS = (
+WITHOUT_SANDBOXES = (
     "Tried without rooms, that is, with the same clock but without isolation of the ranks. Try only"
     " your own code."
 )
@@ -47,17 +48,20 @@ OF_EVENT = ("event", "submit", "withdraw", "status", "run", "look", "board")
 
 
 def parser() -> argparse.ArgumentParser:
+    """Make the parser of `manyhands hack` with all its commands."""
     made = command_parser("hack", DESCRIPTION, EXAMPLES)
     names = "init", "try", "judge", "verify", *OF_EVENT
     does = made.add_subparsers(dest="does", required=True, metavar=" | ".join(names))
-    one = does.add_parser(
+    command = does.add_parser(
         "init", help="make a folder with the challenge's start page and its baseline"
     )
-    one.add_argument("challenge", help=f"one of {', '.join(challenge_names())}")
-    one.add_argument("folder", help="a new one")
-    one = does.add_parser("try", help="judge an entry with public seeds, and show what it prints")
-    one.add_argument("entry", help=ENTRY_FOLDER)
-    one.add_argument(
+    command.add_argument("challenge", help=f"one of {', '.join(challenge_names())}")
+    command.add_argument("folder", help="a new one")
+    command = does.add_parser(
+        "try", help="judge an entry with public seeds, and show what it prints"
+    )
+    command.add_argument("entry", help=ENTRY_FOLDER)
+    command.add_argument(
         "--runs",
         type=int,
         choices=range(1, 6),
@@ -65,35 +69,36 @@ def parser() -> argparse.ArgumentParser:
         metavar="N",
         help="number of runs (of five)",
     )
-    one = does.add_parser(
+    command = does.add_parser(
         "judge", help="judge an entry with hidden seeds, and write a signed record"
     )
-    one.add_argument("entry", help=ENTRY_FOLDER)
-    one.add_argument(
+    command.add_argument("entry", help=ENTRY_FOLDER)
+    command.add_argument(
         "--key",
         required=True,
         metavar="FILE",
         help="the key to sign with: `manyhands certificate --new-key FILE` makes one",
     )
-    one.add_argument(
+    command.add_argument(
         "--seeds-of", metavar="RECORD", help="judge again with the seeds of this record"
     )
-    one.add_argument(
+    command.add_argument(
         "-o",
         "--output",
         metavar="FILE",
         help="where to write the record (ENTRY.record); an existing one is never overwritten",
     )
-    one = does.add_parser("verify", help="print what a record contains and who has signed it")
-    one.add_argument("record", help="the file that `manyhands hack judge` wrote")
-    one.add_argument("--public", metavar="FILE", help="the key that must have signed it")
+    command = does.add_parser("verify", help="print what a record contains and who has signed it")
+    command.add_argument("record", help="the file that `manyhands hack judge` wrote")
+    command.add_argument("--public", metavar="FILE", help="the key that must have signed it")
     event_command.add_parsers(does)
     return made
 
 
 def main(argv: list[str]) -> int:
-    from manyhands.hackathon.judge.judging_record import BadRecord, NoFile
-    from manyhands.hackathon.judge.sandboxes import NoRooms
+    """Run `manyhands hack` with these arguments; returns the exit status."""
+    from manyhands.hackathon.judge.judging_record import BadRecordError, NoFileError
+    from manyhands.hackathon.judge.sandboxes import NoSandboxesError
     from manyhands.shared.signing import BadKeyError, BadSignatureError
 
     options = completed(parser()).parse_args(argv)
@@ -107,11 +112,18 @@ def main(argv: list[str]) -> int:
         return _cannot(f"{problem.filename} already exists, and nothing is overwritten.")
     except FileNotFoundError as problem:
         return _cannot(_no_file(problem.filename, getattr(options, "key", None)))
-    except (BadSignatureError, BadRecord) as problem:
+    except (BadSignatureError, BadRecordError) as problem:
         return _cannot(f"{getattr(options, 'record', None) or options.seeds_of} {problem}.", 1)
     except IsADirectoryError as problem:
         return _cannot(f"{problem.filename} is a folder, but must be a file.")
-    except (BadEntry, BadEvent, NotTaken, BadKeyError, NoFile, NoRooms) as problem:
+    except (
+        BadEntryError,
+        BadEventError,
+        NotTakenError,
+        BadKeyError,
+        NoFileError,
+        NoSandboxesError,
+    ) as problem:
         return _cannot(problem)
     except OSError as problem:
         return _cannot(f"{problem.filename}: {problem.strerror}." if problem.filename else problem)
@@ -204,7 +216,7 @@ def _output(options: argparse.Namespace) -> Path:
     """
     problem = name_problem(options.entry)
     if problem:
-        raise BadEntry(problem)
+        raise BadEntryError(problem)
     output = Path(options.output or f"{Path(os.path.abspath(options.entry)).name}.record")
     try:
         os.lstat(output)
@@ -212,7 +224,7 @@ def _output(options: argparse.Namespace) -> Path:
     except FileNotFoundError:
         pass
     if not os.access(output.parent, os.W_OK) or not output.parent.is_dir():
-        raise BadEntry(
+        raise BadEntryError(
             f"{output} cannot be written, because {output.parent} is not a folder in which you may "
             "write."
         )
@@ -224,9 +236,9 @@ def _judged(options: argparse.Namespace, seeds: Sequence[bytes], show: bool) -> 
     from manyhands.hackathon.entry import entry_file
     from manyhands.hackathon.judge import judging
     from manyhands.hackathon.judge.one_run import told
-    from manyhands.hackathon.judge.open_judge import OpenRooms
+    from manyhands.hackathon.judge.open_judge import OpenSandboxes
     from manyhands.hackathon.judge.referee import in_a_line
-    from manyhands.hackathon.judge.sandboxes import Rooms, why_none
+    from manyhands.hackathon.judge.sandboxes import Sandboxes, why_none
 
     entry = entry_file.read(options.entry, list(CHALLENGES))
     challenge = CHALLENGES[entry.challenge]
@@ -241,9 +253,12 @@ def _judged(options: argparse.Namespace, seeds: Sequence[bytes], show: bool) -> 
     what = f"{challenge.title}: {challenge.ranks} ranks run {entry.name}"
     closed = not show or why_none() is None
     if not closed:
-        print(f"{WITHOUT_ROOMS} {why_none()}", file=sys.stderr)
-    with working(what) as line, (Rooms if closed else OpenRooms)(challenge.ranks) as rooms:
-        record = judging.judge(entry, challenge, rooms, seeds, tell)
+        print(f"{WITHOUT_SANDBOXES} {why_none()}", file=sys.stderr)
+    with (
+        working(what) as line,
+        (Sandboxes if closed else OpenSandboxes)(challenge.ranks) as sandboxes,
+    ):
+        record = judging.judge(entry, challenge, sandboxes, seeds, tell)
     print(_says(record))
     return record
 

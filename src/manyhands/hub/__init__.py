@@ -1,3 +1,4 @@
-"""The classroom's server: trial accounts, a JupyterHub on this machine, and a closed room for each
-attendee.
+"""The classroom's server: trial accounts, and a JupyterHub on this machine.
+
+Each attendee has a sandbox.
 """

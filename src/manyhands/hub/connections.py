@@ -1,7 +1,7 @@
 """Who is at the other end of a connection to the hub, and whose word about that is believed.
 
 Requests come through the proxy, which says from where (X-Forwarded-For); only the proxy is
-believed: a process of the hub's own user on this machine. A room comes through the relay, which
+believed: a process of the hub's own user on this machine. A sandbox comes through the relay, which
 connects from an address of the loopback that carries the person's user number. Anybody else, as a
 node of a cluster, is taken for what the kernel says.
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from manyhands.hub.accounts.table import Account
 
 
-ROOMS = ipaddress.ip_network("127.128.0.0/9")
+SANDBOXES = ipaddress.ip_network("127.128.0.0/9")
 MOST_BODY_BYTES = 2**20  # of a request to the hub, whose forms and messages are short
 SAID = (
     "X-Forwarded-For",
@@ -39,26 +39,28 @@ SAID = (
 )
 
 
-def address_of_room(uid: int) -> str:
-    """Where the relay connects from for this person; raises OSError for a number that no account
-    has.
+def address_of_sandbox(uid: int) -> str:
+    """Where the relay connects from for this person.
+
+    Raises OSError for a number that no account has.
     """
-    if uid >= ROOMS.num_addresses:
+    if uid >= SANDBOXES.num_addresses:
         raise OSError(f"user number {uid} does not belong to an account of this hub")
-    return str(ROOMS[uid])
+    return str(SANDBOXES[uid])
 
 
 def place(address: str, accounts: Mapping[str, Account]) -> str:
-    """What the log says for an address, and where attempts are counted: a room;
-    of IPv6 the network, in which one machine has what addresses it likes.
+    """What the log says for an address, and where attempts are counted.
+
+    That is a sandbox, or of IPv6 the network, in which one machine has what addresses it likes.
     """
-    found = ipaddress.ip_address(address)
-    found = getattr(found, "ipv4_mapped", None) or found
-    if found.version == 6:
-        return str(ipaddress.ip_network((found, 64), strict=False))
-    if found not in ROOMS:
-        return str(found)
-    uid = int(found) - int(ROOMS.network_address)
+    ip = ipaddress.ip_address(address)
+    ip = getattr(ip, "ipv4_mapped", None) or ip
+    if ip.version == 6:
+        return str(ipaddress.ip_network((ip, 64), strict=False))
+    if ip not in SANDBOXES:
+        return str(ip)
+    uid = int(ip) - int(SANDBOXES.network_address)
     return next(
         (f"room of {account.name}" for account in accounts.values() if account.uid == uid),
         f"user number {uid}",
@@ -69,15 +71,18 @@ class HubServer(HTTPServer):
     """Tornado's server, which believes nobody but the proxy about where a request comes from."""
 
     def initialize(self, *arguments: Any, **options: Any) -> None:
+        """Set the longest body of a request; tornado calls it once."""
         super().initialize(*arguments, **{"max_body_size": MOST_BODY_BYTES, **options})
 
     def handle_stream(self, stream: Any, address: Any) -> None:
+        """Note whether the connection is the proxy's, before anything is read from it."""
         stream.is_proxys = _is_ours(stream.socket)
         super().handle_stream(stream, address)
 
     def start_request(
         self, server_conn: Any, request_conn: httputil.HTTPConnection
     ) -> HTTPMessageDelegate:
+        """Leave out what a request says of its way, unless the proxy sends it."""
         delegate = super().start_request(server_conn, request_conn)
         return delegate if server_conn.stream.is_proxys else _Unheard(delegate)
 
@@ -113,12 +118,13 @@ class _Unheard(HTTPMessageDelegate):
 
 
 def _is_ours(connection: socket.socket) -> bool:
-    """Whether a process of our own user on this machine has opened this connection, and not for a
-    room.
+    """Whether a process of our own user has opened this connection, and not for a sandbox.
+
+    The process must be on this machine.
     """
     try:
         there, here = connection.getpeername(), connection.getsockname()
-        if ipaddress.ip_address(there[0]) in ROOMS:
+        if ipaddress.ip_address(there[0]) in SANDBOXES:
             return False
         ends = [_as_listed(there), _as_listed(here)]
         rows = map(str.split, Path("/proc/net/tcp").read_text().splitlines())

@@ -1,5 +1,6 @@
-"""The course as attendees see it: tutorials, labs, slides, and what checks need in the place of the
-solutions.
+"""The course as attendees see it.
+
+It has tutorials, labs, slides, and what checks need in the place of the solutions.
 
     course/notebooks  course/labs  course/slides      copies of the clone's folders
     course/facts.json                                 minutes and ranks of the units, which the sources tell in a clone
@@ -34,7 +35,7 @@ FOLDERS = ("notebooks", "labs", "slides/built")
 def make(root: str | Path, course: str | Path) -> None:
     """Copy the clone's course to the folder `course`; the references that are there stay.
 
-    Call it before rooms are opened.
+    Call it before sandboxes are opened.
     """
     for name in FOLDERS:
         source, target = Path(root) / name, Path(course) / name
@@ -49,8 +50,9 @@ def make(root: str | Path, course: str | Path) -> None:
 
 
 def make_solutions(root: str | Path, folder: str | Path) -> None:
-    """Copy the clone's solutions to `folder`, which only instructors' servers are shown:
-    the folder above it is closed to all but its owner.
+    """Copy the clone's solutions to `folder`, which only instructors' servers are shown.
+
+    The folder above it is closed to all but its owner.
     """
     folder = Path(folder)
     folder.parent.mkdir(mode=0o700, exist_ok=True)
@@ -73,8 +75,9 @@ def _readable(folder: str | Path) -> None:
 def start_references(
     root: str | Path, course: str | Path, log: IO[bytes]
 ) -> subprocess.Popen[bytes]:
-    """Begin to make the references that are missing or out of date, one after the other, behind all
-    else; the process.
+    """Begin to make the references that are missing or out of date; returns the process.
+
+    They are made one after the other, behind all else.
     """
     command = [
         *WITH_PARENT,

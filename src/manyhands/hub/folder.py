@@ -45,7 +45,7 @@ def prepare(folder: str | Path) -> None:
 
 
 def sockets(folder: str | Path) -> Path:
-    """The folder of the sockets that rooms see.
+    """The folder of the sockets that sandboxes see.
 
     Who listens there makes a socket of mode 666, and asks the kernel who has connected.
     """
@@ -53,7 +53,7 @@ def sockets(folder: str | Path) -> Path:
 
 
 def is_classroom() -> bool:
-    """Only root can give each attendee a user number and a room of their own."""
+    """Only root can give each attendee a user number and a sandbox of their own."""
     return os.geteuid() == 0
 
 

@@ -1,5 +1,6 @@
-"""Where a hub is to be found: its ports, and the address that papers name, before its first start
-too.
+"""Where a hub is to be found: its ports, and the address that papers name.
+
+They are known before its first start, too.
 """
 
 from __future__ import annotations
@@ -30,17 +31,18 @@ def free_ports(count: int) -> list[int]:
 
 
 def port_of(folder: str | Path, asked: int, name: str = "port") -> int:
-    """The port asked for, else that of the last start, so that printed slips stay right, else a
-    free one.
+    """The port asked for, else that of the last start, else a free one.
+
+    With the port of the last start, printed slips stay right.
     """
-    kept = Path(folder) / name
+    file = Path(folder) / name
     port = asked
     with suppress(OSError, ValueError):
-        last = int(kept.read_text(encoding="utf-8"))
+        last = int(file.read_text(encoding="utf-8"))
         socket.create_server(("127.0.0.1", last)).close()
         port = port or last
     port = port or free_ports(1)[0]
-    kept.write_text(f"{port}\n", encoding="utf-8")
+    file.write_text(f"{port}\n", encoding="utf-8")
     return port
 
 
@@ -61,8 +63,9 @@ def shown(ip: str) -> str:
 
 
 def note(folder: str | Path, where: str) -> str:
-    """Keep the address of a hub that starts; returns the one that papers have named until then,
-    where that was another, else "".
+    """Keep the address of a hub that starts; returns the former one.
+
+    It is the address that papers have named until then, or "" where it is the same.
     """
     before = address(folder)
     (Path(folder) / ADDRESS).write_text(f"{where}\n", encoding="utf-8")
@@ -70,8 +73,9 @@ def note(folder: str | Path, where: str) -> str:
 
 
 def promised(folder: str | Path, ip: str) -> str:
-    """The address that a hub in this folder, which was never started, will have when it listens on
-    `ip`; its port is kept for it.
+    """The address that a hub in this folder will have when it listens on `ip`.
+
+    The hub was never started; its port is kept for it.
     """
     where = f"http://{shown(ip)}:{port_of(folder, 0)}/"
     note(folder, where)

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 from manyhands.command_line import completed, printable, working
 from manyhands.hub import course, hub_address, hub_options
 from manyhands.hub.folder import LOCK, SOLUTIONS, hub_folder, is_classroom
-from manyhands.hub.hub_options import CannotStart, WrongUsage, parser
+from manyhands.hub.hub_options import CannotStartError, WrongUsageError, parser
 from manyhands.hub.jupyterhub_settings import START_LIMIT_S, VARIABLE, Settings
-from manyhands.hub.servers import limits, room
+from manyhands.hub.servers import limits, sandbox
 from manyhands.hub.services import proxy
 from manyhands.units import NotAClone, find_root
 
@@ -50,7 +50,7 @@ NOT_ROOT = (
     " as root."
 )
 NO_JOBS = "{why}\nThe hub does not start."
-NO_ROOM = (
+NO_SANDBOX = (
     "{why}\nWithout rooms, attendees could read each other's files and the solutions, so the hub "
     "does not start."
 )
@@ -58,6 +58,7 @@ BEFORE = "Papers that were printed before name a different address: {before}"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """Run `manyhands hub` with these arguments; returns the exit status."""
     options = completed(parser()).parse_args(argv)
     try:
         hub_options.check(options)
@@ -68,26 +69,26 @@ def main(argv: Sequence[str] | None = None) -> int:
         with open(folder / LOCK, "a+", encoding="utf-8") as lock:
             _only_one(lock, folder)
             return _serve(root, folder, _settings(root, folder, options), options.address)
-    except (CannotStart, NotAClone, proxy.NoProxy, OSError) as problem:
+    except (CannotStartError, NotAClone, proxy.NoProxyError, OSError) as problem:
         print(f"manyhands hub: {printable(problem)}", file=sys.stderr)
-        return 2 if isinstance(problem, WrongUsage) else 1
+        return 2 if isinstance(problem, WrongUsageError) else 1
 
 
 def _walls(root: Path, options: argparse.Namespace) -> str:
-    """The first line: what keeps attendees apart. Raises CannotStart where it cannot be made."""
+    """The first line: what keeps attendees apart. Raises CannotStartError where it cannot be made."""
     image, jobs = options.image, options.slurm
     if not is_classroom():
         if image or jobs:
-            raise CannotStart(NOT_ROOT)
+            raise CannotStartError(NOT_ROOT)
         return DEMONSTRATION
     if why := (
         _slurm().why_none(root)
         if jobs
         else _containers().why_none(image)
         if image
-        else room.why_none()
+        else sandbox.why_none()
     ):
-        raise CannotStart((NO_JOBS if jobs else NO_ROOM).format(why=why))
+        raise CannotStartError((NO_JOBS if jobs else NO_SANDBOX).format(why=why))
     return (
         CLUSTER
         if jobs
@@ -101,7 +102,7 @@ def _containers() -> ModuleType:
     try:
         from manyhands.hub.servers import docker
     except ImportError as missing:
-        raise CannotStart(
+        raise CannotStartError(
             f"{missing.name} is missing, with which the hub starts containers: pip install "
             "dockerspawner"
         ) from None
@@ -112,17 +113,18 @@ def _slurm() -> ModuleType:
     try:
         from manyhands.hub.servers import slurm
     except ImportError as missing:
-        raise CannotStart(
+        raise CannotStartError(
             f"{missing.name} is missing, with which the hub starts jobs: make setup"
         ) from None
     return slurm
 
 
 def _remove_servers(settings: Settings) -> None:
-    """End what an earlier hub in the same folder has left;
-    jobs and containers do not end with the process that started them.
+    """End what an earlier hub in the same folder has left.
+
+    Jobs and containers do not end with the process that started them.
     """
-    if settings.kind != "rooms":
+    if settings.kind != "sandboxes":
         (_slurm() if settings.kind == "slurm" else _containers()).remove(settings.folder)
 
 
@@ -130,7 +132,7 @@ def _only_one(lock: TextIO, folder: Path) -> None:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        raise CannotStart(
+        raise CannotStartError(
             f"A hub is already running in {folder}. Stop it first, or name another folder with "
             "--home."
         ) from None
@@ -167,8 +169,9 @@ def _settings(root: Path, folder: Path, options: argparse.Namespace) -> Settings
 
 
 def _exchange(root: Path) -> str:
-    """The folder through which labs are fetched and handed in;
-    made here, for a room shows only what is there when it is opened.
+    """The folder through which labs are fetched and handed in.
+
+    It is made here, because a sandbox shows only what is there when it is opened.
     """
     from manyhands.grading.nbgrader import exchange
     from manyhands.grading.nbgrader.class_settings import Classroom
@@ -202,7 +205,7 @@ def _serve(root: Path, folder: Path, settings: Settings, named: str | None) -> i
             with working("The hub is starting") as line:
                 answers = _answers(hub, settings, line)
             if not answers:
-                raise CannotStart(
+                raise CannotStartError(
                     "The hub did not start. The end of its log, "
                     f"{folder / 'hub.log'}:\n\n{_tail(folder / 'hub.log')}"
                 )
@@ -224,7 +227,7 @@ def _serve(root: Path, folder: Path, settings: Settings, named: str | None) -> i
             for process in filter(None, (references, hub)):
                 _end(process)
     if status and not stop.asked:
-        raise CannotStart(
+        raise CannotStartError(
             f"The hub ended with status {status}. The end of its log, "
             f"{folder / 'hub.log'}:\n\n{_tail(folder / 'hub.log')}"
         )
@@ -270,8 +273,9 @@ def _start(folder: Path, settings: Settings, log: IO[bytes]) -> subprocess.Popen
 
 
 def _answers(hub: subprocess.Popen[bytes], settings: Settings, line: Line) -> bool:
-    """Wait until the hub is there where attendees look for it: its proxy leads to it once the
-    services have started. `line` says how long that takes.
+    """Wait until the hub can be reached where attendees look for it.
+
+    Its proxy leads to it once the services have started. `line` says how long that takes.
     """
     import ssl
     from http.client import HTTPException  # something else than a hub may have taken the port
@@ -313,11 +317,11 @@ class _Stop:
             self.hub.terminate()
 
 
-def _end(process: subprocess.Popen[bytes], patience_s: float = 60) -> None:
+def _end(process: subprocess.Popen[bytes], timeout_s: float = 60) -> None:
     if process.poll() is None:
         process.terminate()
         try:
-            process.wait(patience_s)
+            process.wait(timeout_s)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

@@ -1,5 +1,6 @@
-"""What `manyhands hub` may be asked for: its options, and a sentence for each value that no hub can
-have.
+"""What `manyhands hub` may be asked for.
+
+These are its options, and a sentence for each value that no hub can have.
 """
 
 from __future__ import annotations
@@ -31,20 +32,20 @@ BYTES = {"M": 2**20, "G": 2**30, "T": 2**40}
 N = TypeVar("N", int, float)
 
 
-class CannotStart(RuntimeError):
+class CannotStartError(RuntimeError):
     """The hub cannot start; the message says why and what to do."""
 
 
-class WrongUsage(CannotStart):
+class WrongUsageError(CannotStartError):
     """It was asked for what cannot be."""
 
 
 def size(text: str) -> int:
     """`512M`, `4G` in bytes."""
-    found = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)([MGT])", text.upper().removesuffix("B"))
-    if not found or not float(found[1]):
+    match = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)([MGT])", text.upper().removesuffix("B"))
+    if not match or not float(match[1]):
         raise argparse.ArgumentTypeError(f"{text!r} is not a size. Write for example 512M or 4G")
-    return int(float(found[1]) * BYTES[found[2]])
+    return int(float(match[1]) * BYTES[match[2]])
 
 
 def between(least: float, most: float, kind: Callable[[str], N] = int) -> Callable[[str], N]:
@@ -52,19 +53,20 @@ def between(least: float, most: float, kind: Callable[[str], N] = int) -> Callab
 
     def number(text: str) -> N:
         try:
-            found = kind(text)
+            value = kind(text)
         except ValueError:
-            found = None
-        if found is None or not least <= found <= most:
+            value = None
+        if value is None or not least <= value <= most:
             raise argparse.ArgumentTypeError(
                 f"{text[:40]!r} must be a number from {least:g} to {most:g}"
             )
-        return found
+        return value
 
     return number
 
 
 def parser() -> argparse.ArgumentParser:
+    """Make the parser of `manyhands hub`."""
     usual = limits.Limits()
     made = command_parser(
         "hub", DESCRIPTION, ["", "--ip 0.0.0.0 --port 8000", "--image manyhands:cpu", "--slurm"]
@@ -210,13 +212,14 @@ def parser() -> argparse.ArgumentParser:
 
 
 def check(options: argparse.Namespace) -> None:
-    """Raises WrongUsage where options do not go together, or name what this machine does not
-    have.
+    """Check the options together.
+
+    Raises WrongUsageError where they do not go together, or name what this machine does not have.
     """
     if bool(options.certificate) != bool(options.key):
-        raise WrongUsage("https needs both --certificate and --key.")
+        raise WrongUsageError("https needs both --certificate and --key.")
     if options.servers_address and not options.address:
-        raise WrongUsage(
+        raise WrongUsageError(
             "--servers-address also needs --address, because each of them is the address of one of "
             "the two."
         )
@@ -224,12 +227,12 @@ def check(options: argparse.Namespace) -> None:
         None, [options.servers_address, options.servers_address and options.address]
     ):
         if not re.fullmatch(r"https?://[^/\s]+(/\S*)?", address):
-            raise WrongUsage(
+            raise WrongUsageError(
                 f"{address!r} is not an address for a browser. Write for example "
                 "https://class.example/"
             )
     if options.port and options.port == options.servers_port:
-        raise WrongUsage(
+        raise WrongUsageError(
             "--port and --servers-port must be different, because browsers tell two origins apart "
             "by their ports."
         )
@@ -255,7 +258,7 @@ def _refused(kind: type[Exception] | tuple[type[Exception], ...], why: str) -> I
     try:
         yield
     except kind as problem:
-        raise WrongUsage(f"{why} ({problem}).") from None
+        raise WrongUsageError(f"{why} ({problem}).") from None
 
 
 def _load(certificate: str, key: str) -> None:
@@ -270,15 +273,16 @@ def _load(certificate: str, key: str) -> None:
 
 
 def check_folder(folder: Path) -> None:
-    """Raises WrongUsage where the path of the hub's folder is too long for the sockets in it."""
+    """Raises WrongUsageError where the path of the hub's folder is too long for the sockets in it."""
     longest = max(len(os.fsencode(sockets(folder) / name)) for name in (BOARD, DOORS, PLACES))
     if longest > SOCKET_BYTES:
-        raise WrongUsage(
+        raise WrongUsageError(
             f"The path of the hub's folder is {longest - SOCKET_BYTES} bytes too long for the "
             "sockets in it. Name a shorter path with --home."
         )
 
 
 def make_folder(folder: Path) -> None:
+    """Make the hub's folder; raises WrongUsageError where that is not possible."""
     with _refused(OSError, f"{folder} cannot be the hub's folder"):
         prepare(folder)

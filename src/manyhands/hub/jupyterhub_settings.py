@@ -24,9 +24,9 @@ START_LIMIT_S = 180  # on a busy machine; JupyterHub gives a service 30 s, then 
 RESTART_S = 2  # JupyterHub looks this often whether a service still runs, instead of every 30 s
 WAIT_LIMIT_S = 900  # for a server, with the time that it waits for its turn
 SPAWNERS = {
-    "rooms": "spawner.RoomSpawner",
+    "sandboxes": "spawner.SandboxSpawner",
     "containers": "docker.ContainerSpawner",
-    "slurm": "slurm.SlurmRoomSpawner",
+    "slurm": "slurm.SlurmJobSpawner",
 }
 # to formgrader, which grades
 PASSED_ON = (
@@ -74,7 +74,7 @@ class Settings:
     certificate: str = ""
     key: str = ""
     limits: Limits = field(default_factory=Limits)
-    image: str = ""  # of the containers in which attendees' servers run; "": in rooms
+    image: str = ""  # of the containers in which attendees' servers run; "": in sandboxes
     gpus: int = 0
     # of this machine, as the nodes of a Slurm cluster reach it; "": servers run here
     hub_name: str = ""
@@ -82,15 +82,17 @@ class Settings:
     @property
     def kind(self) -> str:
         """Of attendees' servers: a key of SPAWNERS."""
-        return "slurm" if self.hub_name else "containers" if self.image else "rooms"
+        return "slurm" if self.hub_name else "containers" if self.image else "sandboxes"
 
     def as_text(self) -> str:
+        """The settings as JSON, for the environment of the hub's process."""
         return json.dumps(asdict(self))
 
 
 def from_text(text: str) -> Settings:
-    found = json.loads(text)
-    return Settings(**{**found, "limits": Limits(**found["limits"])})
+    """Read what `Settings.as_text` wrote."""
+    values = json.loads(text)
+    return Settings(**{**values, "limits": Limits(**values["limits"])})
 
 
 def configure(c: Any, settings: Settings) -> None:
@@ -146,13 +148,13 @@ def configure(c: Any, settings: Settings) -> None:
         from manyhands.hub.servers.slurm import kept
 
         hub.hub_connect_ip = settings.hub_name
-        c.SlurmRoomSpawner.env_keep = kept(os.environ)
+        c.SlurmJobSpawner.env_keep = kept(os.environ)
     elif settings.kind == "containers":
         c.DockerSpawner.image, c.DockerSpawner.pull_policy = settings.image, "never"
         c.ContainerSpawner.gpus = settings.gpus
     else:
-        room = c.RoomSpawner
-        room.limiting, room.interrupt_timeout, room.term_timeout = (
+        processes = c.SandboxSpawner
+        processes.limiting, processes.interrupt_timeout, processes.term_timeout = (
             limits.way(),
             SHUT_DOWN_GRACE_S,
             SHUT_DOWN_GRACE_S,
@@ -162,21 +164,24 @@ def configure(c: Any, settings: Settings) -> None:
 
 
 def _attendees(folder: Path) -> list[tuple[str, str]]:
-    """[(name, full name)] of the attendees whose accounts are open, for the page that says who
-    works now: JupyterHub itself knows only those who have logged in.
+    """[(name, full name)] of the attendees whose accounts are open.
+
+    This is for the page that says who works now, because JupyterHub itself knows only those who
+    have logged in.
     """
     from manyhands.hub.accounts.table import ATTENDEE, Accounts
 
     return [
-        (one.name, one.full_name)
-        for one in Accounts(folder).load().values()
-        if one.role == ATTENDEE and one.state == "open"
+        (account.name, account.full_name)
+        for account in Accounts(folder).load().values()
+        if account.role == ATTENDEE and account.state == "open"
     ]
 
 
 def _doors(settings: Settings) -> str:
-    """What the proxy must know of its two doors; where they are named, both are,
-    else they have the name by which a browser has asked.
+    """What the proxy must know of its two doors.
+
+    Where they are named, both are; else they have the name by which a browser has asked.
     """
     names = (
         {"hub": settings.address, "servers": settings.servers_address}

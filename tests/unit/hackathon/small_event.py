@@ -1,10 +1,11 @@
-"""An event in small: a folder with settings, a clock that the test moves, and a judge that only
-writes a record.
+"""A small event: a folder with settings, a clock that the test moves, and a judge.
+
+The judge only writes a record.
 """
 
 import json
 
-from manyhands.hackathon.event.event import Event, NotTaken
+from manyhands.hackathon.event.event import Event, NotTakenError
 
 BEGINS, ENDS = 1_800_000_000, 1_800_000_000 + 6 * 3600
 SETTINGS = """\
@@ -57,6 +58,6 @@ def record(score, problem="", challenge="slow_links", size=10, **more):
 def refusal(call, *arguments):
     try:
         call(*arguments)
-    except NotTaken as problem:
+    except NotTakenError as problem:
         return str(problem)
     return None

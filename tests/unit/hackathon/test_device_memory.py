@@ -1,5 +1,6 @@
-"""The device of a challenge about memory: that it trains as one process does, and counts to the
-byte.
+"""The device of a challenge about memory.
+
+It trains as one process does, and counts to the byte.
 """
 
 from dataclasses import replace
@@ -11,7 +12,7 @@ from manyhands.gpt.transformer import loss_of
 from manyhands.hackathon.challenges import tasks
 from manyhands.hackathon.challenges.challenge import DOES_NOT_FIT
 from manyhands.hackathon.judge.memory_referee import MemoryReferee, stages_of
-from manyhands.hackathon.judge.network import Refused
+from manyhands.hackathon.judge.network import RefusedError
 
 ROW = tasks.PLACES * DOES_NOT_FIT.layers[0] * 4  # bytes between two stages
 
@@ -138,7 +139,7 @@ def test_more_than_there_is_ends_the_run_with_the_numbers(device):
     device.zeros(100)
     device.limit_bytes = 1000
     with pytest.raises(
-        Refused,
+        RefusedError,
         match=(
             "Rank 0 is out of memory: it holds 400 bytes .400 in arrays, the rest for backward., "
             "wants 800 more, and has 1000"
@@ -153,7 +154,7 @@ def test_weights_that_changed_before_the_backward_are_told(device):
     x = device.zeros(ROW // 4)
     kept = device.forward(1, weights[1], x, 0, 0, 1, True)[2]
     device.add(weights[1], slopes[1], 1.0)
-    with pytest.raises(Refused, match="changed between forward and backward"):
+    with pytest.raises(RefusedError, match="changed between forward and backward"):
         device.backward(kept, device.zeros(ROW // 4), slopes[1])
 
 
@@ -176,7 +177,7 @@ def test_weights_that_changed_before_the_backward_are_told(device):
 )
 def test_what_the_rank_side_never_asks_for_is_refused(device, call, values):
     with pytest.raises(
-        (LookupError, TypeError, ValueError, ArithmeticError, RuntimeError, Refused)
+        (LookupError, TypeError, ValueError, ArithmeticError, RuntimeError, RefusedError)
     ):
         getattr(device, call)(*values)
 
@@ -192,9 +193,9 @@ def test_given_parts_must_be_all_and_agree(referee, device):
         f"Of stage 3, {half} of {device.sizes[3]} weights were not given"
         in referee.result().problem
     )
-    with pytest.raises(Refused, match="gives different weights of stage 3"):
+    with pytest.raises(RefusedError, match="gives different weights of stage 3"):
         referee._give(2, 3, 0, device.array(weights[3]) + 1)
-    with pytest.raises(Refused, match="more weights than stage 3 has"):
+    with pytest.raises(RefusedError, match="more weights than stage 3 has"):
         referee._give(2, 3, half, device.array(weights[3]))
     referee._give(2, 3, 0, device.array(weights[3]))
     assert referee.result().problem == "" and referee.result().accuracy < 0.3

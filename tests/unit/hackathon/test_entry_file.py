@@ -8,7 +8,7 @@ import pytest
 
 from manyhands.hackathon import hack_command
 from manyhands.hackathon.challenges.challenge import CHALLENGES
-from manyhands.hackathon.entry.entry_file import MOST_BYTES, BadEntry, challenge_names, read
+from manyhands.hackathon.entry.entry_file import MOST_BYTES, BadEntryError, challenge_names, read
 
 
 @pytest.fixture
@@ -57,15 +57,17 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_no_text_is_no_entry(folder, name, kind):
     put(folder / name, kind)
-    with pytest.raises(BadEntry, match=f"{name} {KINDS[kind]}"):
+    with pytest.raises(BadEntryError, match=f"{name} {KINDS[kind]}"):
         read(folder, ["slow_links"])
 
 
 def test_who_names_no_challenge_or_no_folder_is_told_what_to_do(folder):
     (folder / "challenge.txt").write_text("slow")
-    with pytest.raises(BadEntry, match="names no challenge. There are: slow_links, big_batch."):
+    with pytest.raises(
+        BadEntryError, match="names no challenge. There are: slow_links, big_batch."
+    ):
         read(folder, ["slow_links", "big_batch"])
-    with pytest.raises(BadEntry, match="is not a folder. `manyhands hack init slow_links"):
+    with pytest.raises(BadEntryError, match="is not a folder. `manyhands hack init slow_links"):
         read(folder / "nowhere", ["slow_links"])
 
 

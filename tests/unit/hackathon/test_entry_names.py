@@ -1,5 +1,6 @@
-"""Names of folders and files that a terminal would obey, or that are not UTF-8: a sentence, before
-any judging.
+"""Names of folders and files that a terminal would obey, or that are not UTF-8.
+
+They lead to a sentence, before any judging.
 """
 
 import os
@@ -30,12 +31,13 @@ class Begun:
 
 @pytest.fixture
 def hack(tmp_path, monkeypatch, capsys):
-    """Type a command in a folder of its own; gives (exit code, all that was printed), which a
-    terminal can show as it is.
+    """Type a command in a separate folder.
+
+    Gives (exit code, all that was printed), which a terminal can show as it is.
     """
     monkeypatch.chdir(tmp_path)
     signing.new_key("judge.key")
-    for name in ("Rooms", "why_none"):
+    for name in ("Sandboxes", "why_none"):
         monkeypatch.setattr(f"manyhands.hackathon.judge.sandboxes.{name}", Begun)
 
     def typed(*command):

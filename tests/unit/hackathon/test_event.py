@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 from small_event import BEGINS, ENDS, Clock, event, record, refusal
 
-from manyhands.hackathon.entry.entry_file import MOST_BYTES, BadEntry
+from manyhands.hackathon.entry.entry_file import MOST_BYTES, BadEntryError
 from manyhands.hackathon.event import event as events
 from manyhands.hackathon.event import event_messages
 from manyhands.hackathon.event.event import GIVEN_UP, judge_all
@@ -38,7 +38,7 @@ def test_what_the_event_does_not_take_is_told(tmp_path):
     assert "no challenge 'x'. Its challenges are slow_links, big_batch" in refusal(
         there.submit, "team 0", "x", ""
     )
-    with pytest.raises(BadEntry, match="longer than"):
+    with pytest.raises(BadEntryError, match="longer than"):
         there.submit("team 0", "slow_links", "é" * (MOST_BYTES // 2 + 1))
     there.now.now_s = BEGINS - 1
     assert "has not begun" in refusal(there.submit, "team 0", "slow_links", "")

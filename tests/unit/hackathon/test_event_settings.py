@@ -3,7 +3,7 @@
 import pytest
 from small_event import BEGINS, ENDS, event, refusal
 
-from manyhands.hackathon.event.event_settings import BadEvent, read, write_template
+from manyhands.hackathon.event.event_settings import BadEventError, read, write_template
 
 
 def test_the_template_can_be_read_and_is_never_written_over(tmp_path):
@@ -54,13 +54,13 @@ def test_mistakes_are_told(tmp_path, before, after, said):
     path = tmp_path / "event.toml"
     assert before in path.read_text()
     path.write_text(path.read_text().replace(before, after))
-    with pytest.raises(BadEvent) as problem:
+    with pytest.raises(BadEventError) as problem:
         read(tmp_path)
     assert said in str(problem.value) and str(path) in str(problem.value)
 
 
 def test_a_folder_that_is_none_is_told_what_to_do(tmp_path):
-    with pytest.raises(BadEvent, match="is missing. `manyhands hack event"):
+    with pytest.raises(BadEventError, match="is missing. `manyhands hack event"):
         read(tmp_path)
 
 

@@ -64,8 +64,9 @@ def test_each_challenge_has_its_own_time_and_the_one_that_is_judged_now_counts_f
 
 
 def test_judgings_that_fail_at_once_do_not_make_the_times_that_are_told_short(tmp_path):
-    """Seen in an event: a team was told "about 5 s", after two that had crashed, and waited for a
-    minute.
+    """A team must not be told "about 5 s" after two entries that have crashed.
+
+    That was seen in an event, where it waited for a minute.
     """
     clock = Clock()
     there = event(tmp_path, clock=clock)
@@ -80,8 +81,9 @@ def test_judgings_that_fail_at_once_do_not_make_the_times_that_are_told_short(tm
 
 
 def test_the_time_that_is_told_follows_a_judging_that_takes_longer_than_others(tmp_path):
-    """Seen in an event: while a sleeper held the judge, a team was told "about 5 s" for two
-    minutes.
+    """A team must not be told "about 5 s" for two minutes.
+
+    That was seen in an event, while a sleeper held the judge.
     """
     clock = Clock()
     there = event(tmp_path, clock=clock)

@@ -1,5 +1,6 @@
-"""What the referee sees of rule 2: weights made for reading samples, and a loss that falls where
-none was asked for.
+"""What the referee sees of rule 2.
+
+These are weights made for reading samples, and a loss that falls where none was asked for.
 """
 
 import math

@@ -1,5 +1,7 @@
-"""The challenge's network: its clocks against the models of unit 05, its results against torch, and
-that the order in which a machine happens to do things changes nothing.
+"""The challenge's network.
+
+Its clocks are compared with the models of unit 05, its results with torch, and the order in which a
+machine happens to do things changes nothing.
 """
 
 import asyncio
@@ -15,7 +17,7 @@ from manyhands.hackathon.judge.network import (
     MOST_KEPT_BYTES,
     Network,
     Operation,
-    Refused,
+    RefusedError,
     results,
 )
 from manyhands.simulate import message_s, ring_s, tree_s
@@ -196,7 +198,7 @@ def test_who_waits_for_whom_is_told_when_none_can_go_on():
         await do(net, receive(rank, 1 - rank, tag=3))
 
     with pytest.raises(
-        Refused,
+        RefusedError,
         match=(
             r"none of them can continue: Rank 0 waits in recv from rank 1 \(tag 3\). Rank 1 waits"
             r" in recv from rank 0"
@@ -210,7 +212,7 @@ def test_collectives_that_do_not_fit_are_told():
         await do(net, collective(rank, "all_reduce", torch.zeros(1 + rank), 2))
 
     with pytest.raises(
-        Refused, match="rank 0: all_reduce of 1 float32, rank 1: all_reduce of 2 float32"
+        RefusedError, match="rank 0: all_reduce of 1 float32, rank 1: all_reduce of 2 float32"
     ):
         play(network(2), program, program)
 
@@ -230,7 +232,7 @@ def test_what_is_kept_has_a_limit_and_is_let_go():
 
     play(net, sender, receiver)
     assert net._kept_bytes == [0, 0]
-    with pytest.raises(Refused, match="64 MiB under way"):
+    with pytest.raises(RefusedError, match="64 MiB under way"):
         for _ in range(MOST_KEPT_BYTES // size):
             net.start(send(0, 1, size))
 
@@ -331,7 +333,7 @@ def test_two_who_receive_from_anybody_go_on_in_the_order_of_their_clocks():
 def test_nobody_left_to_send_is_told():
     async def waits(net, rank):
         with pytest.raises(
-            Refused, match="Rank 0 waits in recv from anybody .tag 0.. Rank 1 has returned."
+            RefusedError, match="Rank 0 waits in recv from anybody .tag 0.. Rank 1 has returned."
         ):
             await do(net, anybody(rank))
 

@@ -1,5 +1,6 @@
-"""Records that are signed and malformed: each command that reads records names the file and what is
-wrong, and goes on.
+"""Records that are signed and malformed.
+
+Each command that reads records names the file and what is wrong, and goes on.
 """
 
 import csv
@@ -295,8 +296,9 @@ def mutated(draw, value, depth=0):
 
 
 def test_whatever_is_signed_verify_and_the_board_answer(hack, keys, tmp_path):
-    """600 records, each with one to three changes: those that are taken can be shown, and the
-    others are named.
+    """600 records, each with one to three changes.
+
+    Those that are taken can be shown, and the others are named.
     """
     draw, folder = random.Random(33), tmp_path / "many"
     folder.mkdir()

@@ -1,5 +1,7 @@
-"""Which rank is slow: a different one in each stretch, every rank once in a round, in an order that
-only the seed knows.
+"""Which rank is slow.
+
+It is a different one in each stretch, every rank once in a round, in an order that only the seed
+knows.
 """
 
 import pytest

@@ -1,5 +1,6 @@
-"""`manyhands accounts` and `manyhands hub`, given what they cannot use: a sentence, exit code 2,
-and nothing is made or lost.
+"""`manyhands accounts` and `manyhands hub`, given what they cannot use.
+
+They say a sentence and end with exit code 2, and nothing is made or lost.
 """
 
 import os

@@ -1,5 +1,6 @@
-"""The room's predictions on the board: what is counted, what is shown before and after the reveal,
-and to whom.
+"""The class's predictions on the board.
+
+What is counted, what is shown before and after the reveal, and to whom.
 """
 
 import asyncio

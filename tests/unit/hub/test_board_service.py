@@ -1,5 +1,6 @@
-"""The board's service without a hub: the socket for results, who sees what, what is sent to a page,
-what a restart keeps.
+"""The board's service without a hub.
+
+The socket for results, who sees what, what is sent to a page, and what a restart keeps.
 """
 
 import asyncio
@@ -210,9 +211,9 @@ def test_the_socket_ends_with_whom_it_does_not_know_and_what_is_too_long(folder,
                 return b""
 
     def use(path, service):
-        monkeypatch.setattr(door, "PATIENCE_S", 0.2)
+        monkeypatch.setattr(door, "TIMEOUT_S", 0.2)
         found = [answer(path, b'{"half')]
-        monkeypatch.setattr(door, "PATIENCE_S", 60)
+        monkeypatch.setattr(door, "TIMEOUT_S", 60)
         found += [answer(path, b"x" * 200_000), answer(path, line(PASSED).encode() + b"\n")]
         crowd = [socket.socket(socket.AF_UNIX) for _ in range(door.CONNECTIONS)]
         for one in crowd:
@@ -227,8 +228,9 @@ def test_the_socket_ends_with_whom_it_does_not_know_and_what_is_too_long(folder,
 
 
 def with_pages(folder, use):
-    """`await use(get, service)` with the pages open; get(name, path, **options) answers tornado's
-    response.
+    """`await use(get, service)` with the pages open.
+
+    get(name, path, **options) answers tornado's response.
     """
 
     async def run():

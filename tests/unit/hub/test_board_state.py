@@ -1,5 +1,6 @@
-"""What the board makes of results: rows, who is stuck, the median, and what it does with results
-that nobody's check sends.
+"""What the board makes of results.
+
+Rows, who is stuck, the median, and what it does with results that nobody's check sends.
 """
 
 import csv
@@ -10,7 +11,7 @@ from datetime import datetime
 import pytest
 
 from manyhands.hub.accounts.table import Account
-from manyhands.hub.board.state import BadResult, Board, Criterion, as_table, one_line
+from manyhands.hub.board.state import BadResultError, Board, Criterion, as_table, one_line
 
 UNIT = "06_ddp"
 CRITERIA = [
@@ -35,7 +36,7 @@ def result(states, hints=0, **more):
             "status": words[state],
             "message": f"{one.name} is wrong",
         }
-        for one, state in zip(CRITERIA, states, strict=False)
+        for one, state in zip(CRITERIA, states, strict=False)  # the last may be missing
         if state in words
     ]
     return {"unit": UNIT, "criteria": told, "hints": hints, **more}
@@ -171,7 +172,7 @@ def test_a_criterion_that_this_machine_cannot_check_counts_for_nothing(board):
 def test_what_is_no_result_changes_nothing(board, wrong):
     take(board, ANN, "pf", 100)
     before = json.dumps(board.as_lines())
-    with pytest.raises(BadResult):
+    with pytest.raises(BadResultError):
         board.take(ANN, UNIT, CRITERIA, wrong, 200)
     assert json.dumps(board.as_lines()) == before
 
@@ -232,7 +233,7 @@ def test_all_that_it_knows_survives_as_lines(board):
     for line in json.loads(json.dumps(board.as_lines())):
         again.from_line(line)
     assert again.rows == board.rows and again.announcement == board.announcement
-    with pytest.raises(BadResult):
+    with pytest.raises(BadResultError):
         again.from_line({"strange": 1})
 
 
@@ -242,7 +243,7 @@ def test_a_table_without_formulas(board):
     text = io.StringIO()
     csv.writer(text).writerows(as_table(UNIT, board.room(UNIT, CRITERIA, PEOPLE), now=160))
     head, first, second = list(csv.reader(io.StringIO(text.getvalue())))[:3]
-    assert dict(zip(head, first, strict=False)) == {
+    assert dict(zip(head, first, strict=True)) == {
         "unit": UNIT,
         "name": "ann",
         "full_name": "",
@@ -266,7 +267,7 @@ def test_what_is_not_written_yet_is_not_begun_and_no_cross(board):
         for one, message in zip(
             CRITERIA,
             ("mean is not written yet.", "The same as above.", "Hooks fire twice."),
-            strict=False,
+            strict=True,
         )
     ]
     board.take(ANN, UNIT, CRITERIA, {"unit": UNIT, "criteria": told, "hints": 0}, 1)

@@ -1,5 +1,6 @@
-"""Places for checks: the queue's rules, the service behind a socket, and the side of `manyhands
-check`.
+"""Places for checks.
+
+The queue's rules, the service behind a socket, and the side of `manyhands check`.
 """
 
 import asyncio
@@ -196,7 +197,7 @@ def test_a_check_waits_and_goes_on_when_the_other_is_killed(service):
 def test_ctrl_c_leaves_the_queue(service):
     path = service(STRANGERS)
     with connect(path) as holder:
-        assert json.loads(holder.readline()) == check_queue.PLACE
+        assert json.loads(holder.readline()) == check_queue.SLOT
         waiting = subprocess.Popen(
             [
                 sys.executable,
@@ -221,8 +222,8 @@ def test_ctrl_c_leaves_the_queue(service):
 def test_no_place_is_kept_longer_than_the_limit(service):
     path = service(STRANGERS + "; check_queue.Service.__init__.__defaults__ = (0.5,)")
     with connect(path) as holder, connect(path) as next_one:
-        assert json.loads(holder.readline()) == check_queue.PLACE
-        while (told := json.loads(next_one.readline())) != check_queue.PLACE:
+        assert json.loads(holder.readline()) == check_queue.SLOT
+        while (told := json.loads(next_one.readline())) != check_queue.SLOT:
             assert told["position"] == 1
         assert cut_off(holder)
 
@@ -230,13 +231,13 @@ def test_no_place_is_kept_longer_than_the_limit(service):
 def test_who_talks_is_cut_off_and_who_has_too_many_is_refused(service):
     path = service()
     talker = connect(path)
-    assert json.loads(talker.readline()) == check_queue.PLACE
+    assert json.loads(talker.readline()) == check_queue.SLOT
     talker.write(b"give me more\n")
     talker.flush()
     assert cut_off(talker)
     mine = [connect(path) for _ in range(check_queue.VISITS)]
     assert [json.loads(lines.readline()) for lines in mine[:2]] == [
-        check_queue.PLACE,
+        check_queue.SLOT,
         {"position": 1, "places": 1, "about_s": 0},
     ]
     with pytest.raises(check_slot.RefusedError, match="of your checks"), check_slot.hold(Lines()):

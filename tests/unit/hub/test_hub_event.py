@@ -8,7 +8,7 @@ from tornado.httpclient import AsyncHTTPClient
 
 from board_alone import pages, write_accounts
 from manyhands.hackathon.event import board_page, event_settings, hub_line
-from manyhands.hackathon.event.event import Event, NotTaken
+from manyhands.hackathon.event.event import Event, NotTakenError
 from manyhands.hub.board.hub_event import NAME, NONE
 from manyhands.hub.board.service import Service
 from manyhands.shared import hub_client
@@ -91,7 +91,7 @@ def test_the_command_asks_the_hub_and_tells_what_it_says(monkeypatch):
     )
     assert hub_line.ask("submit", "slow_links", "text") == "Entry 1" and sent[0]["hack"] == "submit"
     for said in ("no", "No hub answers here"):
-        with pytest.raises(NotTaken, match=said):
+        with pytest.raises(NotTakenError, match=said):
             hub_line.ask("status")
 
 

@@ -1,5 +1,6 @@
-"""One team that hands in and withdraws without end: what it may do, and that nobody's request costs
-what it left in the log.
+"""One team that hands in and withdraws without end.
+
+What it may do, and that nobody's request costs what it left in the log.
 """
 
 import json
@@ -83,7 +84,7 @@ def test_the_time_that_is_told_is_when_the_next_entry_is_taken(tmp_path):
     def refused():
         try:
             there.submit("Ring", "slow_links", "one more")
-        except events.NotTaken as problem:
+        except events.NotTakenError as problem:
             return str(problem)
 
     first = refused()
@@ -133,8 +134,9 @@ def test_what_another_process_writes_is_seen_and_a_log_that_was_replaced_is_read
 
 
 def test_no_other_request_reads_a_file_that_grows_with_what_was_sent(service, tmp_path):
-    """The board's results and predictions, and the log of accounts, are written to, and read at the
-    start only.
+    """The board's files and the log of accounts are read at the start only.
+
+    Later, results, predictions and log-ins are only written to them.
     """
     for name in (BOARD_FILE, "log.jsonl"):
         with open(tmp_path / name, "ab") as file:

@@ -1,5 +1,6 @@
-"""Lengths of what goes between a server and the hub: every letter may take twelve bytes in JSON,
-and no answer is lost for that.
+"""Lengths of what goes between a server and the hub.
+
+Every letter may take twelve bytes in JSON, and no answer is lost for that.
 """
 
 import os
@@ -33,8 +34,9 @@ def many(monkeypatch):
 def test_a_status_with_any_letters_comes_whole_or_says_what_is_left_out(
     tmp_path, monkeypatch, capfd, kind
 ):
-    """As many entries as a team may have in an event, each with the longest error text that the
-    judge keeps.
+    """As many entries as a team may have in an event.
+
+    Each has the longest error text that the judge keeps.
     """
     make_event(tmp_path, an_hour=100)
     event, text = Event(tmp_path / NAME), (TEXTS[kind] * 500)[:500]

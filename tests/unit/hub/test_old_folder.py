@@ -1,5 +1,4 @@
-"""A hub's folder that an earlier version made, whose files had other places in the package, stays a
-hub's folder.
+"""A hub's folder of an earlier version, whose files had other places, stays a hub's folder.
 
 hub.tar.gz was made on 2026-11-24 with the version of commit 038cfe6: three accounts, the last one
 ended and archived. The passwords were drawn for this test.

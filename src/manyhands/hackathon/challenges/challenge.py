@@ -1,5 +1,7 @@
-"""What a challenge is: numbers, a function that draws its data, and a folder of texts and entries
-beside this file.
+"""Define what a challenge is.
+
+It consists of numbers, a function that draws its data, and a folder of texts and entries next to
+this file.
 """
 
 from __future__ import annotations
@@ -20,8 +22,10 @@ RANKS = 4
 
 @dataclass(frozen=True)
 class Challenge:
-    """`score` names what counts, and the smallest wins: "clock_s", the time of the slowest rank, or
-    "updates", how often ranks have asked for a gradient at new weights, one after the other.
+    """What a challenge counts, and its limits; the smallest score wins.
+
+    `score` names what counts: "clock_s", the time of the slowest rank, or "updates", how often
+    ranks have asked for a gradient at new weights, one after the other.
 
     Links carry `rate_mbit` each way, a message is `delay_ms` under way. A gradient takes
     `gradient_s` and is of `batch_size` samples; a rank gets `most_batches` batches. `target` is the
@@ -135,4 +139,6 @@ DOES_NOT_FIT = Challenge(
     task=lambda seed: tasks.chains(seed, 300 * 16),
 )
 
-CHALLENGES = {one.name: one for one in (SLOW_LINKS, LAME_RANK, DOES_NOT_FIT, BIG_BATCH)}
+CHALLENGES = {
+    challenge.name: challenge for challenge in (SLOW_LINKS, LAME_RANK, DOES_NOT_FIT, BIG_BATCH)
+}

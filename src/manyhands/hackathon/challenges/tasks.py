@@ -81,9 +81,11 @@ def clouds(
 
 
 def chains(seed: bytes, train: int, sure: float = 0.85, test: int = 1000) -> Chains:
-    """Sequences of symbols [samples, PLACES + 1]: with the probability `sure` a symbol is what a
-    table says of the one `BACK` places before, else any. So no guess is right more often than
-    `sure` + (1 - sure) / SYMBOLS of the time.
+    """Sequences of symbols [samples, PLACES + 1] that can be guessed only in part.
+
+    With the probability `sure`, a symbol is what a table says of the symbol `BACK` places before,
+    otherwise any symbol. So no guess is right more often than `sure` + (1 - sure) / SYMBOLS of the
+    time.
     """
     table = stream(seed, "table").permutation(SYMBOLS)
 
@@ -120,6 +122,7 @@ class Pace:
         self._slow: list[int] = []
 
     def gradient_s(self, rank: int, at_s: float) -> float:
+        """Return the seconds that a gradient takes a rank at this time of its clock."""
         if self.slow_times == 1:
             return self.usual_s
         stretch = int(at_s / self.slow_s)

@@ -1,5 +1,6 @@
-"""What an entry gets on its rank where the model does not fit: the rank's device, whose memory the
-judge has.
+"""What an entry gets on its rank where the model does not fit.
+
+This is the rank's device, whose memory the judge has.
 """
 
 from __future__ import annotations
@@ -65,6 +66,7 @@ class Device:
         return Array(self, self._do("weights", stage, begin, end), end - begin)
 
     def zeros(self, size: int) -> Array:
+        """Make an array of so many zeros on the device."""
         return Array(self, self._do("zeros", size), size)
 
     def forward(
@@ -76,9 +78,10 @@ class Device:
         x: Array | None = None,
         keep: bool = True,
     ) -> tuple[Any, Kept | None]:
-        """(what comes out, what is kept) of a stage for the rows (begin, end) of a batch; of the
-        last stage comes the loss, a number, the mean over these rows. `x` is what came out of the
-        stage before. Without `keep` nothing is kept, and there is no backward. Takes call_s +
+        """(what comes out, what is kept) of a stage for the rows (begin, end) of a batch.
+
+        `x` is what came out of the stage before. The last stage gives the loss, a number, the mean
+        over these rows. Without `keep` nothing is kept, and there is no backward. Takes call_s +
         rows * row_s of the challenge.
         """
         if not isinstance(batch, Batch):
@@ -109,9 +112,10 @@ class Device:
         return out, kept
 
     def backward(self, kept: Kept, into: Array, slopes: Array | None = None) -> Array | None:
-        """The gradient of the `x` of a forward (None in the first stage), from that of what came
-        out (`slopes`; None in the last stage). The gradient of the weights is added to `into`.
-        Takes twice as long as the forward.
+        """The gradient of the `x` of a forward; None in the first stage.
+
+        `slopes` is the gradient of what came out; None in the last stage. The gradient of the
+        weights is added to `into`. Takes twice as long as the forward.
         """
         head = {
             "do": "backward",
@@ -165,9 +169,11 @@ class Device:
         return self._start("reduce_scatter", one, into)
 
     def send(self, one: Array, peer: int, tag: int = 0) -> Ongoing:
+        """Start to send an array to a rank; the call's `wait` waits until it is done."""
         return self._start("send", one, None, peer=peer, tag=tag)
 
     def recv(self, into: Array, peer: int, tag: int = 0) -> Ongoing:
+        """Start to receive from a rank into an array; the call's `wait` waits for it."""
         return self._start("recv", self.zeros(0), into, peer=peer, tag=tag)
 
     def _start(self, call: str, one: Array, into: Array | None, **more: int) -> Ongoing:
@@ -207,6 +213,7 @@ class Ongoing:
         self._connection, self._number = connection, number
 
     def wait(self) -> None:
+        """Wait until the call is done, on the clock of this rank."""
         self._connection.ask({"do": "wait", "id": self._number})
 
 
@@ -215,7 +222,8 @@ def _number(array: Array | None) -> int | None:
 
 
 def batches(order: Order) -> Iterator[Batch]:
-    """All batches: on each rank the same ones in the same order, since one may be worked on by
-    several.
+    """All batches, on each rank the same ones in the same order.
+
+    Several ranks may work on one batch.
     """
     return (Batch(number) for number in range(order["most_batches"]))

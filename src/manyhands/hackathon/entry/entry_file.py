@@ -1,6 +1,6 @@
 """An entry: a folder with `entry.py`, and `challenge.txt`, which names the challenge.
 
-Both are only read. What the file's text means is found out in a rank's room, not here.
+Both are only read. What the file's text means is found out in a rank's sandbox, not here.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def challenge_folder(name: str) -> Path:
     return CHALLENGES / name
 
 
-class BadEntry(Exception):
+class BadEntryError(Exception):
     """This is no entry; the message says why."""
 
 
@@ -48,14 +48,14 @@ def read(folder: str | Path, challenges: Sequence[str]) -> Entry:
     """The `Entry` of a folder; `challenges` are the names that there are."""
     folder = Path(folder)
     if problem := name_problem(folder):
-        raise BadEntry(problem)
+        raise BadEntryError(problem)
     if not folder.is_dir():
-        raise BadEntry(
+        raise BadEntryError(
             f"{folder} is not a folder. `manyhands hack init {challenges[0]} {folder}` makes one."
         )
     challenge = _text(folder / CHALLENGE).strip()
     if challenge not in challenges:
-        raise BadEntry(
+        raise BadEntryError(
             f"{folder / CHALLENGE} names no challenge. There are: {', '.join(challenges)}."
         )
     source = _text(folder / ENTRY)
@@ -82,13 +82,13 @@ def name_problem(folder: str | Path) -> str | None:
 
 
 def checked(text: str, name: str = ENTRY) -> str:
-    """The text of an entry that did not come as a file, if it may be one; raises `BadEntry`."""
+    """The text of an entry that did not come as a file, if it may be one; raises `BadEntryError`."""
     try:
         data = text.encode()
     except UnicodeEncodeError:
-        raise BadEntry(f"{name} is not text in UTF-8.") from None
+        raise BadEntryError(f"{name} is not text in UTF-8.") from None
     if len(data) > MOST_BYTES:
-        raise BadEntry(f"{name} is longer than {MOST_BYTES} bytes.")
+        raise BadEntryError(f"{name} is longer than {MOST_BYTES} bytes.")
     return text
 
 
@@ -96,17 +96,17 @@ def _text(path: Path) -> str:
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:
-        raise BadEntry(f"{path} is missing.") from None
+        raise BadEntryError(f"{path} is missing.") from None
     except OSError as error:
-        raise BadEntry(f"{path} cannot be read as a plain file: {error.strerror}.") from None
+        raise BadEntryError(f"{path} cannot be read as a plain file: {error.strerror}.") from None
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
-        raise BadEntry(f"{path} is not a plain file.")
+        raise BadEntryError(f"{path} is not a plain file.")
     with open(handle, "rb") as file:
         data = file.read(MOST_BYTES + 1)
     if len(data) > MOST_BYTES:
-        raise BadEntry(f"{path} is longer than {MOST_BYTES} bytes.")
+        raise BadEntryError(f"{path} is longer than {MOST_BYTES} bytes.")
     try:
         return data.decode()
     except UnicodeDecodeError:
-        raise BadEntry(f"{path} is not text in UTF-8.") from None
+        raise BadEntryError(f"{path} is not text in UTF-8.") from None

@@ -1,5 +1,6 @@
-"""How large an entry is, for the prize of the simplest: the nodes of its syntax tree, wherever its
-author breaks lines.
+"""How large an entry is, for the prize of the simplest entry.
+
+The size is the number of nodes of the entry's syntax tree, wherever its author breaks lines.
 
 A constant counts as many nodes as it has characters (a text as many as it has bytes, an integer as
 many as it has digits), so that a program hidden in a text, in bytes or in a number costs at least
@@ -56,8 +57,9 @@ DIGITS_A_BIT, MOST_BITS = 0.30103, 10_000  # Python writes no number of many dig
 
 
 def count(source: str) -> int | None:
-    """The size; None for what Python cannot read here, and for what runs a text or reaches into the
-    interpreter.
+    """The size; None for what has none.
+
+    That is what Python cannot read here, and what runs a text or reaches into the interpreter.
     """
     try:
         nodes = list(ast.walk(without_docstrings(ast.parse(source))))
@@ -69,14 +71,15 @@ def count(source: str) -> int | None:
 
 
 def without_docstrings(tree: Tree) -> Tree:
-    """The same tree, changed: texts that are statements are left out, and what would be empty then
-    has a `pass`.
+    """The same tree, changed, without texts that are statements.
+
+    What would be empty then has a `pass`.
     """
     for node in ast.walk(tree):
         if isinstance(body := getattr(node, "body", None), list) and any(map(_is_text, body)):
-            kept = [one for one in body if not _is_text(one)]
-            kept = kept or [ast.copy_location(ast.Pass(), body[0])]
-            node.body = kept  # type: ignore[attr-defined]  # getattr has found one
+            statements = [one for one in body if not _is_text(one)]
+            statements = statements or [ast.copy_location(ast.Pass(), body[0])]
+            node.body = statements  # type: ignore[attr-defined]  # getattr has found one
     return tree
 
 

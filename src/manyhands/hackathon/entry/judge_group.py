@@ -51,6 +51,7 @@ class Ongoing(dist.Work):
         self._connection, self._number, self._put, self._ended = connection, number, put, False
 
     def wait(self, timeout: timedelta | None = None) -> bool:
+        """Wait for the end of the call, which the judge knows; nothing times out here."""
         if not self._ended:
             head, data = self._connection.ask({"do": "wait", "id": self._number})
             self._ended, self._source = True, head["source"]
@@ -58,6 +59,7 @@ class Ongoing(dist.Work):
         return True
 
     def is_completed(self) -> bool:
+        """Return whether `wait` has returned."""
         return self._ended
 
     def _source_rank(self) -> int:
@@ -72,8 +74,10 @@ class Ongoing(dist.Work):
 
 
 class JudgeGroup(dist.ProcessGroup):
-    """`members` are the ranks of the group, out of `ranks`; `numbers` count the calls of this rank,
-    in all groups.
+    """A process group whose calls the judge carries out.
+
+    `members` are the ranks of the group, out of `ranks`; `numbers` count the calls of this rank, in
+    all groups.
     """
 
     def __init__(
@@ -89,13 +93,15 @@ class JudgeGroup(dist.ProcessGroup):
         self._connection, self._numbers, self._members = connection, numbers, members
 
     def getBackendName(self) -> str:  # noqa: N802 - the name that PyTorch calls
+        """Return the name by which PyTorch finds this backend."""
         return "judge"
 
     def _start(
         self, call: str, tensor: torch.Tensor, outputs: list[torch.Tensor], **more: Any
     ) -> Ongoing:
-        """Start a call with what this rank gives; what comes goes into the tensors `outputs`, one
-        after the other.
+        """Start a call with what this rank gives.
+
+        What comes goes into the tensors `outputs`, one after the other.
         """
         number, tensor = next(self._numbers), tensor.detach().contiguous()
         head = {
@@ -134,12 +140,14 @@ class JudgeGroup(dist.ProcessGroup):
     def allreduce(  # type: ignore[override]
         self, tensors: list[torch.Tensor], opts: Any = None
     ) -> Ongoing:
+        """Reduce a tensor over the group, for `dist.all_reduce`."""
         (one,) = tensors
         return self._collective("all_reduce", one, [one], how=_how(opts))
 
     def reduce(  # type: ignore[override]
         self, tensors: list[torch.Tensor], opts: Any
     ) -> Ongoing:
+        """Reduce a tensor to one rank, for `dist.reduce`."""
         (one,) = tensors
         mine = opts.rootRank == self.rank()
         return self._collective(
@@ -153,12 +161,14 @@ class JudgeGroup(dist.ProcessGroup):
     def broadcast(  # type: ignore[override]
         self, tensors: list[torch.Tensor], opts: Any
     ) -> Ongoing:
+        """Send a rank's tensor to all, for `dist.broadcast`."""
         (one,) = tensors
         return self._collective("broadcast", one, [one], root=opts.rootRank)
 
     def allgather(  # type: ignore[override]
         self, outputs: list[list[torch.Tensor]], inputs: list[torch.Tensor], opts: Any = None
     ) -> Ongoing:
+        """Collect a tensor of each rank on all, for `dist.all_gather`."""
         (parts,), (one,) = outputs, inputs
         if any(part.shape != one.shape for part in parts):
             raise ValueError(
@@ -169,17 +179,20 @@ class JudgeGroup(dist.ProcessGroup):
     def all_gather_single(
         self, output: torch.Tensor, one: torch.Tensor, opts: Any = None
     ) -> Ongoing:
+        """Collect into one tensor, for `dist.all_gather_into_tensor`."""
         return self._collective("all_gather", one, [output])
 
     def reduce_scatter(  # type: ignore[override]
         self, outputs: list[torch.Tensor], inputs: list[list[torch.Tensor]], opts: Any
     ) -> Ongoing:
+        """Reduce lists of tensors, for `dist.reduce_scatter`."""
         (one,), (parts,) = outputs, inputs
         return self._collective(
             "reduce_scatter", torch.cat([part.flatten() for part in parts]), [one], how=_how(opts)
         )
 
     def reduce_scatter_single(self, output: torch.Tensor, one: torch.Tensor, opts: Any) -> Ongoing:
+        """Reduce the parts of one tensor, for `dist.reduce_scatter_tensor`."""
         return self._collective("reduce_scatter", one, [output], how=_how(opts))
 
     def alltoall_base(
@@ -190,6 +203,7 @@ class JudgeGroup(dist.ProcessGroup):
         input_splits: list[int],
         opts: Any = None,
     ) -> Ongoing:
+        """Exchange the parts of one tensor, for `dist.all_to_all_single`."""
         row = one.numel() // max(len(one), 1)
         splits = [row * rows for rows in input_splits or [len(one) // self.size()] * self.size()]
         return self._collective("all_to_all", one, [output], splits=splits)
@@ -197,21 +211,25 @@ class JudgeGroup(dist.ProcessGroup):
     def alltoall(
         self, outputs: list[torch.Tensor], inputs: list[torch.Tensor], opts: Any = None
     ) -> Ongoing:
+        """Exchange lists of tensors, for `dist.all_to_all`."""
         whole = torch.cat([part.flatten() for part in inputs])
         return self._collective(
             "all_to_all", whole, outputs, splits=[part.numel() for part in inputs]
         )
 
     def barrier(self, opts: Any = None) -> Ongoing:
+        """Wait for all ranks of the group, for `dist.barrier`."""
         return self._collective(
             "all_reduce", torch.zeros(1, dtype=torch.uint8), [torch.zeros(1, dtype=torch.uint8)]
         )
 
     def send(self, tensors: list[torch.Tensor], peer: int, tag: int) -> Ongoing:
+        """Send a tensor to a rank of the group, for `dist.send` and `dist.isend`."""
         (one,) = tensors
         return self._start("send", one, [], peer=self._members[peer], tag=tag)
 
     def recv(self, tensors: list[torch.Tensor], peer: int, tag: int) -> Ongoing:
+        """Receive a tensor from a rank of the group, for `dist.recv` and `dist.irecv`."""
         (one,) = tensors
         return self._start(
             "recv", torch.empty(0, dtype=one.dtype), [one], peer=self._members[peer], tag=tag

@@ -44,10 +44,12 @@ class Connection:
         return self  # a copy of the model computes on the same accelerator
 
     def tell(self, head: dict[str, Any], payload: bytes = b"") -> None:
+        """Send the judge a message that has no answer."""
         with self.turn:
             self.socket.sendall(frames.pack(head, payload))
 
     def ask(self, head: dict[str, Any], payload: bytes = b"") -> tuple[dict[str, Any], bytearray]:
+        """Send the judge a message, and return the head and the payload of its answer."""
         with self.turn:
             self.tell(head, payload)
             return frames.receive(self.socket)
@@ -69,6 +71,7 @@ class Model(torch.nn.Module):
         torch.nn.utils.vector_to_parameters(values, self.network.parameters())
 
     def forward(self, batch: Batch) -> torch.Tensor:
+        """Return the loss of a batch; its backward asks the judge for the gradient."""
         if not isinstance(batch, Batch):
             raise TypeError(
                 "model(batch) takes a batch of `batches`and returns its loss; this is a "
@@ -100,7 +103,8 @@ class _Loss(torch.autograd.Function):
 
 
 def flat(parameters: Iterable[torch.Tensor]) -> bytes:
-    return torch.cat([one.detach().flatten() for one in parameters]).numpy().tobytes()
+    """Return the numbers of all parameters, one after the other, as bytes of float32."""
+    return torch.cat([parameter.detach().flatten() for parameter in parameters]).numpy().tobytes()
 
 
 class Said:
@@ -110,18 +114,21 @@ class Said:
         self._connection, self._begun = connection, ""
 
     def write(self, text: str) -> int:
+        """Send the judge each line that is complete."""
         *lines, self._begun = (self._begun + text).split("\n")
         for line in lines:
             self._connection.tell({"do": "say", "text": line[:500]})
         return len(text)
 
     def flush(self) -> None:
+        """Do nothing: a line goes to the judge when it is complete."""
         pass
 
 
 def run(order: Order, socket: sockets.socket) -> None:
-    """Run the entry of an order on this rank, and send its weights to the judge, or what is
-    wrong.
+    """Run the entry of an order on this rank.
+
+    Send its weights to the judge, or what is wrong.
     """
     torch.set_num_threads(1)
     connection = Connection(socket)
@@ -147,8 +154,9 @@ def run(order: Order, socket: sockets.socket) -> None:
 
 
 def _code(source: str) -> CodeType:
-    """The entry's code, without docstrings: what does not count for its size is not there to be
-    read either.
+    """The entry's code, without docstrings.
+
+    What does not count for the entry's size cannot be read by the entry either.
     """
     return compile(entry_size.without_docstrings(ast.parse(source, ENTRY)), ENTRY, "exec")
 

@@ -1,5 +1,4 @@
-"""An event: teams hand in entries, one judge takes them in a fair order, and a board shows what
-came of it.
+"""An event: teams hand in entries, one judge takes them in a fair order, and a board shows them.
 
 An event is a folder with two files. `event.toml` people write: when, which challenges, which teams
 (`event_settings.py`). `event.jsonl` only grows: what was handed in, taken, judged and withdrawn

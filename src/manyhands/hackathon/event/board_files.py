@@ -1,5 +1,6 @@
-"""The board of an event, or of a folder with records, written as files: board.html, screen.html,
-board.csv.
+"""The board of an event, or of a folder with records, written as files.
+
+The files are board.html, screen.html and board.csv.
 """
 
 from __future__ import annotations
@@ -27,17 +28,22 @@ FILES = ("board.html", "screen.html", "board.csv")
 
 
 def of_event(event: Event, challenges: Mapping[str, Challenge], reveal: bool = False) -> Board:
-    """The `Board` of an event as it is now; without `reveal`, from the freeze on, as it was then:
-    entries that were handed in later are not shown. `challenges` are {name: `Challenge`}.
+    """The `Board` of an event as it is now.
+
+    Without `reveal`, it is from the freeze on as it was then: entries that were handed in later are
+    not shown. `challenges` are {name: `Challenge`}.
     """
-    settings, now, found = event.settings, event.now(), event.submissions()
+    settings, now, submissions = event.settings, event.now(), event.submissions()
     frozen = now >= settings.frozen_from and settings.freeze_min and not reveal
-    shown = standings.results(found.values(), settings.frozen_from if frozen else None)
-    line, at_work = fair_queue.queue(found), event.is_judged()
-    waits = [fair_queue.wait(found, one.number, len(settings.teams), now) for one in line]
+    shown = standings.results(submissions.values(), settings.frozen_from if frozen else None)
+    line, at_work = fair_queue.queue(submissions), event.is_judged()
+    waits = [
+        fair_queue.wait(submissions, submission.number, len(settings.teams), now)
+        for submission in line
+    ]
     waiting = [
-        (one.team, challenges[one.challenge].title, wait.about_s if at_work else None)
-        for one, wait in zip(line, waits, strict=True)
+        (submission.team, challenges[submission.challenge].title, wait.about_s if at_work else None)
+        for submission, wait in zip(line, waits, strict=True)
     ]
     note = ""
     if frozen:
@@ -69,31 +75,38 @@ def of_records(
     now: float,
     tell: Callable[[Path, str], object] = lambda path, problem: None,
 ) -> Board:
-    """The `Board` of all `*.record` files in a folder and below; the team is the entry's name in
-    the record. `verified` gives a record's mapping and raises where it was changed. `tell` hears of
-    each file that is left out, and why.
+    """The `Board` of all `*.record` files in a folder and below.
+
+    The team is the entry's name in the record. `verified` gives a record's mapping and raises where
+    it was changed. `tell` hears of each file that is left out, and why.
     """
     shown = []
     for path in sorted(Path(folder).rglob("*.record")):
         try:
             data = record.read_file(path)
-            found, public = verified(data)
-            if found["challenge"] not in challenges:
-                raise record.BadRecord(
-                    f"is of the challenge {found['challenge']}, which this version does not have"
+            result_record, public = verified(data)
+            if result_record["challenge"] not in challenges:
+                raise record.BadRecordError(
+                    f"is of the challenge {result_record['challenge']}, which this version does not have"
                 )
-        except (signing.BadSignatureError, record.BadRecord) as problem:
+        except (signing.BadSignatureError, record.BadRecordError) as problem:
             tell(path, f"{path} {problem}.")
-        except record.NoFile as problem:
+        except record.NoFileError as problem:
             tell(path, str(problem))
         else:
             seen = looks.read(looks.beside(path, public), data.decode())
             shown.append(
-                standings.result(found, found["entry"], 0, record.judged_s(found), seen=seen)
+                standings.result(
+                    result_record,
+                    result_record["entry"],
+                    0,
+                    record.judged_s(result_record),
+                    seen=seen,
+                )
             )
-    shown.sort(key=lambda one: one.at)
-    there = [name for name in challenges if any(one.challenge == name for one in shown)]
-    times = [one.at for one in shown] or [now]
+    shown.sort(key=lambda result: result.at)
+    there = [name for name in challenges if any(result.challenge == name for result in shown)]
+    times = [result.at for result in shown] or [now]
     return Board(
         "Hackathon",
         _sections(there or challenges, challenges, shown),
@@ -123,13 +136,13 @@ def write_records(submissions: Iterable[Submission], folder: str | Path) -> None
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    for one in submissions:
-        if one.judged is not None:
-            path = folder / f"{one.number:04d}-{int(one.judged)}.record"
+    for submission in submissions:
+        if submission.judged is not None:
+            path = folder / f"{submission.number:04d}-{int(submission.judged)}.record"
             if not path.exists():
-                write_file(path, one.record, mode=0o644)
-            if one.look:
-                write_file(path.with_suffix(looks.SUFFIX), one.look, mode=0o644)
+                write_file(path, submission.record, mode=0o644)
+            if submission.look:
+                write_file(path.with_suffix(looks.SUFFIX), submission.look, mode=0o644)
 
 
 def _sections(
@@ -140,7 +153,7 @@ def _sections(
             challenges[name].title,
             challenges[name].unit,
             challenges[name].baseline,
-            [one for one in results if one.challenge == name],
+            [result for result in results if result.challenge == name],
             name,
         )
         for name in names

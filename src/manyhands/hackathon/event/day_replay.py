@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from manyhands.hackathon.event import score_chart, standings
@@ -32,27 +31,11 @@ class Day(TypedDict):
     sections: list[SectionOfDay]
 
 
-def controls(board: Board, most: int) -> str:
-    """The buttons and the day's data, as HTML; "" before the end.
-
-    Without the script, nothing of it is seen.
-    """
-    if board.ends is None or board.now < board.ends:
-        return ""
-    # so that no text can end the element
-    data = json.dumps(day(board, most)).replace("<", "\\u003c")
-    return (
-        '<button id="play" hidden>Replay the day</button><span id="replaying" hidden><label>Time '
-        '<input id="at" type="range" min="0" max="1000" value="0"></label> <button '
-        'id="pause">Pause</button> <button id="close">Close</button></span><script '
-        f'type="application/json" id="data">{data}</script>'
-    )
-
-
 def day(board: Board, most: int) -> Day:
-    """For each section the score that counted for each team, and from when on; teams in the order
-    of the end, which is the order of their colours. `most` is how many rows the screen has for a
-    challenge.
+    """For each section the score that counted for each team, and from when on.
+
+    Teams are in the order of the end, which is the order of their colours. `most` is how many rows
+    the screen has for a challenge.
     """
     return {
         "begins": board.begins,
@@ -60,7 +43,7 @@ def day(board: Board, most: int) -> Day:
         "left": score_chart.LEFT,
         "right": score_chart.RIGHT,
         "most": most,
-        "sections": [_section(one, board.counts) for one in board.active],
+        "sections": [_section(section, board.counts) for section in board.active],
     }
 
 

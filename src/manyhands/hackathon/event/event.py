@@ -46,7 +46,7 @@ GIVEN_UP = (
 )
 
 
-class NotTaken(Exception):
+class NotTakenError(Exception):
     """The event does not take this; the message tells the team why, and what to do."""
 
 
@@ -76,22 +76,22 @@ class Event:
 
     def waiting(self, number: int) -> Wait | None:
         """The `Wait` of an entry that waits; None if it waits no more."""
-        found = self.submissions()
-        if not found[number].waits:
+        submissions = self.submissions()
+        if not submissions[number].waits:
             return None
-        return fair_queue.wait(found, number, len(self.settings.teams), self.now())
+        return fair_queue.wait(submissions, number, len(self.settings.teams), self.now())
 
     def submit(self, team: str, challenge: str, source: str) -> int:
         """A team hands in the text of an entry: its number.
 
-        Raises `NotTaken`, or `entry_file.BadEntry`.
+        Raises `NotTakenError`, or `entry_file.BadEntryError`.
         """
         source = entry_file.checked(source)
         sha256 = hashlib.sha256(source.encode()).hexdigest()
         with self.log.changing() as (lines, append):
-            found = self._of(lines)
-            self._check(found, team, challenge, sha256)
-            number = max(found, default=0) + 1
+            submissions = self._of(lines)
+            self._check(submissions, team, challenge, sha256)
+            number = max(submissions, default=0) + 1
             append(
                 {
                     "do": "submit",
@@ -101,33 +101,40 @@ class Event:
                     "sha256": sha256,
                     "source": source,
                     "at": self.now(),
-                    "round": fair_queue.next_round(found, team),
+                    "round": fair_queue.next_round(submissions, team),
                 }
             )
             return number
 
-    def _check(self, found: dict[int, Submission], team: str, challenge: str, sha256: str) -> None:
+    def _check(
+        self, submissions: dict[int, Submission], team: str, challenge: str, sha256: str
+    ) -> None:
         settings, now = self.settings, self.now()
         if problem := settings.team_problem(team):
-            raise NotTaken(problem)
+            raise NotTakenError(problem)
         if challenge not in settings.challenges:
-            raise NotTaken(
+            raise NotTakenError(
                 f"The event has no challenge {challenge!r}. Its challenges are "
                 f"{', '.join(settings.challenges)}."
             )
         if not settings.begins <= now <= settings.ends:
             when = "has not begun" if now < settings.begins else "is over"
-            raise NotTaken(
+            raise NotTakenError(
                 f"The event {when}: it takes entries from {_clock(settings.begins)} to "
                 f"{_clock(settings.ends)}."
             )
-        mine = [one for one in found.values() if one.team == team]
-        for one in mine:
-            if one.waits and (one.challenge, one.sha256) == (challenge, sha256):
-                raise NotTaken(f"This entry is already waiting as number {one.number}.")
+        mine = [submission for submission in submissions.values() if submission.team == team]
+        for submission in mine:
+            if submission.waits and (submission.challenge, submission.sha256) == (
+                challenge,
+                sha256,
+            ):
+                raise NotTakenError(f"This entry is already waiting as number {submission.number}.")
         used, taken_back = _used(mine, now)
         if used >= settings.an_hour:
-            ends = sorted(one.at + HOUR_S for one in mine if one.at + HOUR_S > now)
+            ends = sorted(
+                submission.at + HOUR_S for submission in mine if submission.at + HOUR_S > now
+            )
             again = next(end for end in ends if _used(mine, end)[0] < settings.an_hour)
             room = (
                 "If you withdraw an entry that is still waiting, you can hand in another one."
@@ -138,28 +145,29 @@ class Event:
                     f"withdrawn {taken_back}."
                 )
             )
-            raise NotTaken(
+            raise NotTakenError(
                 f"Your team has handed in {used} entries in the last hour, and may do so "
                 f"{settings.an_hour} times: the next from {_clock(again)} on. {room}"
             )
 
     def withdraw(self, team: str, number: int) -> None:
-        """A team takes back an entry: if it waits, it is not judged; if it is judged, it does not
-        count.
+        """Let a team take back an entry.
+
+        If the entry waits, it is not judged; if it is judged, it does not count.
         """
         with self.log.changing() as (lines, append):
-            one = self._of(lines).get(number)
-            if one is None or one.team != team:
-                raise NotTaken(f"Your team has no entry {number}.")
-            if one.withdrawn:
-                raise NotTaken(f"Entry {number} has already been withdrawn.")
+            submission = self._of(lines).get(number)
+            if submission is None or submission.team != team:
+                raise NotTakenError(f"Your team has no entry {number}.")
+            if submission.withdrawn:
+                raise NotTakenError(f"Entry {number} has already been withdrawn.")
             append({"do": "withdraw", "number": number, "at": self.now()})
 
     # ------------------------------------------------------------ the judge
 
     @contextmanager
     def judge(self) -> Iterator[None]:
-        """Within it no other process judges; `NotTaken` if one does.
+        """Within it no other process judges; `NotTakenError` if one does.
 
         The lock goes with its process.
         """
@@ -169,7 +177,7 @@ class Event:
                     break
                 time.sleep(0.05)
             else:
-                raise NotTaken(f"Another process is already judging {self.folder}.")
+                raise NotTakenError(f"Another process is already judging {self.folder}.")
             yield
 
     def is_judged(self) -> bool:
@@ -186,27 +194,39 @@ class Event:
         One whose judge was killed comes first.
         """
         with self.log.changing() as (lines, append):
-            for one in fair_queue.queue(self._of(lines)):
-                if len(one.taken) < MOST_TIMES:
-                    append({"do": "take", "number": one.number, "at": self.now()})
-                    return one
-                append({"do": "judged", "number": one.number, "at": self.now(), "record": GIVEN_UP})
+            for submission in fair_queue.queue(self._of(lines)):
+                if len(submission.taken) < MOST_TIMES:
+                    append({"do": "take", "number": submission.number, "at": self.now()})
+                    return submission
+                append(
+                    {
+                        "do": "judged",
+                        "number": submission.number,
+                        "at": self.now(),
+                        "record": GIVEN_UP,
+                    }
+                )
             return None
 
     def stop(self, number: int, lasted_s: float) -> Literal["withdrawn", "slow"] | None:
-        """Whether the judge must end the judging of an entry that has lasted so long: "withdrawn"
-        if its team has taken it back, "slow" if it keeps another entry waiting for longer than
-        `fair_queue.SLOW_S`; else None.
+        """Whether the judge must end the judging of an entry that has lasted so long.
+
+        Returns "withdrawn" if its team has taken it back, "slow" if it keeps another entry waiting
+        for longer than `fair_queue.SLOW_S`, else None.
         """
-        found = self.submissions()
-        if found[number].withdrawn:
+        submissions = self.submissions()
+        if submissions[number].withdrawn:
             return "withdrawn"
-        others = any(one.number != number and not one.slow for one in fair_queue.queue(found))
+        others = any(
+            submission.number != number and not submission.slow
+            for submission in fair_queue.queue(submissions)
+        )
         return "slow" if lasted_s > fair_queue.SLOW_S and others else None
 
     def put_behind(self, number: int) -> None:
-        """A slow entry goes behind all others, and is judged from the beginning when no other one
-        waits.
+        """Put a slow entry behind all others.
+
+        It is judged from the beginning when no other one waits.
         """
         with self.log.changing() as (_, append):
             append({"do": "behind", "number": number, "at": self.now()})
@@ -214,18 +234,19 @@ class Event:
     def looked_at(self, number: int, look: str) -> None:
         """A person has looked at an entry: `look` is what they signed (`looks.py`)."""
         with self.log.changing() as (lines, append):
-            one = self._of(lines).get(number)
-            if one is None or one.judged is None:
-                raise NotTaken(f"There is no judged entry {number}.")
+            submission = self._of(lines).get(number)
+            if submission is None or submission.judged is None:
+                raise NotTakenError(f"There is no judged entry {number}.")
             append({"do": "looked", "number": number, "at": self.now(), "look": look})
 
     def settle(self, number: int, record: str) -> bool:
-        """The signed record of an entry's judging is kept: whether it was the first of this
-        entry.
+        """Keep the signed record of an entry's judging.
+
+        Returns whether it was the first of this entry.
         """
         with self.log.changing() as (lines, append):
-            one = self._of(lines)[number]
-            first = one.judged is None or one.again
+            submission = self._of(lines)[number]
+            first = submission.judged is None or submission.again
             if first:
                 append({"do": "judged", "number": number, "at": self.now(), "record": record})
             return first
@@ -236,38 +257,41 @@ class Event:
         Its record counts until there is the new one.
         """
         with self.log.changing() as (lines, append):
-            one = self._of(lines).get(number)
-            if one is None or one.waits or one.withdrawn:
-                raise NotTaken(f"There is no judged entry {number} that counts.")
+            submission = self._of(lines).get(number)
+            if submission is None or submission.waits or submission.withdrawn:
+                raise NotTakenError(f"There is no judged entry {number} that counts.")
             append({"do": "again", "number": number, "at": self.now()})
 
 
 def judge_all(
     event: Event,
     judge_one: Callable[[Submission], str | None],
-    tell: Callable[[Submission], object] = lambda one: None,
+    tell: Callable[[Submission], object] = lambda submission: None,
 ) -> None:
     """Judge what waits, one after the other, until nothing waits.
 
     `judge_one(submission)` gives the signed record, or None where the judging was stopped.
     """
-    while one := event.take():
-        record = judge_one(one)
+    while submission := event.take():
+        record = judge_one(submission)
         if record is not None:
-            event.settle(one.number, record)
-        elif not event.submissions()[one.number].withdrawn:
-            event.put_behind(one.number)
-        tell(one)
+            event.settle(submission.number, record)
+        elif not event.submissions()[submission.number].withdrawn:
+            event.put_behind(submission.number)
+        tell(submission)
 
 
 def _used(mine: Collection[Submission], now: float) -> tuple[int, int]:
-    """(how many of a team's entries of the last hour count, how many were withdrawn before the
-    judge took them). Of the latter the first few are free; handing in and withdrawing without end
-    is not.
+    """(how many of a team's entries of the last hour count, how many were withdrawn in time).
+
+    In time means before the judge took them. The first few of these are free, so that nobody can
+    hand in and withdraw without end.
     """
-    lately = [one for one in mine if one.at > now - HOUR_S]
+    lately = [submission for submission in mine if submission.at > now - HOUR_S]
     taken_back = sum(
-        one.withdrawn and not (one.taken or one.slow or one.judged is not None) for one in lately
+        submission.withdrawn
+        and not (submission.taken or submission.slow or submission.judged is not None)
+        for submission in lately
     )
     return len(lately) - min(taken_back, FREE_WITHDRAWALS), taken_back
 

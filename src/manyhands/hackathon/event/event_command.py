@@ -1,5 +1,6 @@
-"""The part of `manyhands hack` that belongs to an event: make one, hand in, judge what came, write
-the board.
+"""The part of `manyhands hack` that belongs to an event.
+
+Its commands make an event, hand entries in, judge what came, and write the board.
 """
 
 from __future__ import annotations
@@ -12,10 +13,17 @@ from typing import TYPE_CHECKING
 
 from manyhands.command_line import printable, working
 from manyhands.hackathon.entry import entry_file
-from manyhands.hackathon.event import board_files, event_messages, event_settings, hub_line, looks
-from manyhands.hackathon.event.event import Event, NotTaken, judge_all
+from manyhands.hackathon.event import (
+    board_files,
+    event_messages,
+    event_settings,
+    hub_line,
+    looks,
+    team_requests,
+)
+from manyhands.hackathon.event.event import Event, NotTakenError, judge_all
 from manyhands.hackathon.judge import judging_record as record
-from manyhands.hackathon.judge.judging_record import NoFile
+from manyhands.hackathon.judge.judging_record import NoFileError
 
 if TYPE_CHECKING:
     import argparse
@@ -25,7 +33,7 @@ if TYPE_CHECKING:
 
     from manyhands.hackathon.challenges.challenge import Challenge
     from manyhands.hackathon.event.fair_queue import Submission
-    from manyhands.hackathon.judge.sandboxes import Rooms
+    from manyhands.hackathon.judge.sandboxes import Sandboxes
 
 
 # the judge: between two looks at an empty queue; between two boards where nothing is judged
@@ -34,29 +42,34 @@ RECORDS, BOARD = "records", "board"  # folders in that of the event
 
 
 def add_parsers(does: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    one = does.add_parser(
+    """Add the commands of an event to those of `manyhands hack`."""
+    command = does.add_parser(
         "event", help="make the folder of an event, with a file event.toml to fill in"
     )
-    one.add_argument("folder")
+    command.add_argument("folder")
     for name, words in (
         ("submit", "hand in an entry, and print its number and how long judging takes"),
         ("withdraw", "withdraw an entry, so that it is not judged or does not count"),
         ("status", "list a team's entries, their results, and how long the others take"),
     ):
-        one = does.add_parser(name, help=words)
+        command = does.add_parser(name, help=words)
         if name != "status":
-            one.add_argument(
+            command.add_argument(
                 "entry" if name == "submit" else "number", type=str if name == "submit" else int
             )
-        one.add_argument("--event", metavar="FOLDER", help="the event's folder (omit it on a hub)")
-        one.add_argument(
+        command.add_argument(
+            "--event", metavar="FOLDER", help="the event's folder (omit it on a hub)"
+        )
+        command.add_argument(
             "--team", metavar="NAME", help="the team (omit it on a hub, which knows who asks)"
         )
-    one = does.add_parser("run", help="judge what teams hand in and update the board, until Ctrl-C")
-    one.add_argument("event", metavar="EVENT")
-    one.add_argument("--key", required=True, metavar="FILE", help="the key to sign with")
-    one.add_argument("--once", action="store_true", help="stop when no entry is waiting")
-    one.add_argument(
+    command = does.add_parser(
+        "run", help="judge what teams hand in and update the board, until Ctrl-C"
+    )
+    command.add_argument("event", metavar="EVENT")
+    command.add_argument("--key", required=True, metavar="FILE", help="the key to sign with")
+    command.add_argument("--once", action="store_true", help="stop when no entry is waiting")
+    command.add_argument(
         "--again",
         type=int,
         action="append",
@@ -64,23 +77,29 @@ def add_parsers(does: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         metavar="NUMBER",
         help="first judge this entry once more, under new seeds (may be repeated)",
     )
-    one = does.add_parser(
+    command = does.add_parser(
         "look", help="record that a person has read an entry, and whether it counts"
     )
-    one.add_argument("event", metavar="EVENT")
-    one.add_argument("number", type=int)
-    one.add_argument("--by", required=True, metavar="NAME", help="the person who has read it")
-    one.add_argument("--key", required=True, metavar="FILE", help="the judge's key, to sign with")
-    verdict = one.add_mutually_exclusive_group(required=True)
+    command.add_argument("event", metavar="EVENT")
+    command.add_argument("number", type=int)
+    command.add_argument("--by", required=True, metavar="NAME", help="the person who has read it")
+    command.add_argument(
+        "--key", required=True, metavar="FILE", help="the judge's key, to sign with"
+    )
+    verdict = command.add_mutually_exclusive_group(required=True)
     verdict.add_argument("--counts", action="store_true", help="the entry keeps to the rules")
     verdict.add_argument("--breaks-rules", action="store_true", help="the entry does not count")
-    one = does.add_parser("board", help="write the board of an event, or of a folder with records")
-    one.add_argument("folder")
-    one.add_argument("-o", "--output", metavar="FOLDER", help="where to write it (FOLDER/board)")
-    one.add_argument(
+    command = does.add_parser(
+        "board", help="write the board of an event, or of a folder with records"
+    )
+    command.add_argument("folder")
+    command.add_argument(
+        "-o", "--output", metavar="FOLDER", help="where to write it (FOLDER/board)"
+    )
+    command.add_argument(
         "--reveal", action="store_true", help="show also what was handed in after the freeze"
     )
-    one.add_argument(
+    command.add_argument(
         "--public",
         metavar="FILE",
         help="for a folder with records: the key that must have signed them",
@@ -88,6 +107,7 @@ def add_parsers(does: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
 
 def event(options: argparse.Namespace) -> int:
+    """Make the folder of an event, and print what to do next."""
     path = event_settings.write_template(options.folder)
     print(
         printable(
@@ -99,50 +119,57 @@ def event(options: argparse.Namespace) -> int:
 
 
 def submit(options: argparse.Namespace) -> int:
+    """Hand in an entry, and print what the team is told."""
     entry = entry_file.read(options.entry, entry_file.challenge_names())
     return _told(options, "submit", entry.challenge, entry.source)
 
 
 def withdraw(options: argparse.Namespace) -> int:
+    """Withdraw an entry, and print what the team is told."""
     return _told(options, "withdraw", options.number)
 
 
 def status(options: argparse.Namespace) -> int:
+    """Print a line for each entry of the team."""
     return _told(options, "status")
 
 
 def _told(options: argparse.Namespace, what: str, *values: object) -> int:
     """Do it in the event's folder, or, on an attendee's server, ask the hub."""
     if options.event and options.team:
-        print(printable(hub_line.DOES[what](Event(options.event), options.team, *values)))
+        print(printable(team_requests.do(Event(options.event), options.team, what, [*values])))
     elif options.event or options.team:
-        raise NotTaken("Name both, the event and the team: --event FOLDER --team NAME.")
+        raise NotTakenError("Name both, the event and the team: --event FOLDER --team NAME.")
     else:
         print(printable(hub_line.ask(what, *values)))
     return 0
 
 
 def run(options: argparse.Namespace) -> int:
+    """Judge what teams hand in, and write the board, until Ctrl-C."""
     from manyhands.hackathon.challenges.challenge import CHALLENGES
-    from manyhands.hackathon.judge.sandboxes import Rooms
+    from manyhands.hackathon.judge.sandboxes import Sandboxes
     from manyhands.shared import signing
 
     key, there = signing.load_key(options.key), Event(options.event)
     with there.judge():
         for number in options.again:
             there.again(number)
-        with working(f"{there.settings.title}: opening rooms") as line, Rooms(4) as rooms:
+        with working(f"{there.settings.title}: opening rooms") as line, Sandboxes(4) as sandboxes:
             line.clear()
             shown = _Shown(there, CHALLENGES)
 
-            def judge_one(one: Submission) -> str | None:
+            def judge_one(submission: Submission) -> str | None:
                 shown.write()  # that it is judged now
-                return judged(there, one, rooms, key, shown.renew)
+                return judged(there, submission, sandboxes, key, shown.renew)
 
-            def tell(one: Submission) -> None:
+            def tell(submission: Submission) -> None:
                 shown.write()
-                state = event_messages.state(there, there.submissions()[one.number])
-                print(printable(f"Entry {one.number} of {one.team}: {state}"), flush=True)
+                state = event_messages.state(there, there.submissions()[submission.number])
+                print(
+                    printable(f"Entry {submission.number} of {submission.team}: {state}"),
+                    flush=True,
+                )
 
             try:
                 _go_on(there, judge_one, tell, options.once, shown)
@@ -189,55 +216,70 @@ def _go_on(
 
 
 def judged(
-    there: Event, one: Submission, rooms: Rooms, key: Ed25519PrivateKey, tell: Callable[..., object]
+    there: Event,
+    submission: Submission,
+    sandboxes: Sandboxes,
+    key: Ed25519PrivateKey,
+    tell: Callable[..., object],
 ) -> str | None:
-    """The signed record of a submission, or None where its judging was stopped; `tell` hears of
-    each run.
+    """The signed record of a submission, or None where its judging was stopped.
+
+    `tell` hears of each run.
     """
     from manyhands.hackathon.challenges.challenge import CHALLENGES
     from manyhands.hackathon.judge import judging
-    from manyhands.hackathon.judge.one_run import Stopped
+    from manyhands.hackathon.judge.one_run import JudgingStoppedError
 
     def look(lasted_s: float) -> None:
         tell()
-        why = there.stop(one.number, lasted_s)
+        why = there.stop(submission.number, lasted_s)
         if why:
-            raise Stopped(why)
+            raise JudgingStoppedError(why)
 
-    entry = entry_file.Entry(f"{one.team} {one.number}", one.challenge, one.source, one.sha256)
+    entry = entry_file.Entry(
+        f"{submission.team} {submission.number}",
+        submission.challenge,
+        submission.source,
+        submission.sha256,
+    )
     try:
         record = judging.judge(
-            entry, CHALLENGES[one.challenge], rooms, judging.hidden_seeds(), tell, look
+            entry, CHALLENGES[submission.challenge], sandboxes, judging.hidden_seeds(), tell, look
         )
-    except Stopped:
+    except JudgingStoppedError:
         return None
     return judging.signed(record, key).decode()
 
 
 def look(options: argparse.Namespace) -> int:
+    """Sign that a person has read an entry, and whether it counts."""
     from manyhands.shared import signing
 
     key, there = signing.load_key(options.key), Event(options.event)
-    one = there.submissions().get(options.number)
-    if one is None or one.judged is None:
-        raise NotTaken(f"There is no judged entry {options.number}.")
+    submission = there.submissions().get(options.number)
+    if submission is None or submission.judged is None:
+        raise NotTakenError(f"There is no judged entry {options.number}.")
     with suppress(signing.BadSignatureError):  # where the judge gave up, the record is not signed
-        if signing.verified(one.record.encode())[1] != key.public_key().public_bytes_raw():
-            raise NotTaken("--key must be the key that signed the record of this entry.")
+        if signing.verified(submission.record.encode())[1] != key.public_key().public_bytes_raw():
+            raise NotTakenError("--key must be the key that signed the record of this entry.")
     if (
         not options.by.strip()
         or not options.by.isprintable()
         or len(options.by) > event_settings.MOST_LETTERS
     ):
-        raise NotTaken(
+        raise NotTakenError(
             f"--by takes the name of a person: 1 to {event_settings.MOST_LETTERS} printable "
             "characters."
         )
-    said = looks.text(one.record, options.by, options.counts, there.now())
-    there.looked_at(options.number, signing.signed(said, key).decode())
-    found = there.submissions()[options.number]
-    board_files.write_records([found], there.folder / RECORDS)
-    print(printable(f"Entry {one.number} of {one.team}: {event_messages.state(there, found)}"))
+    signed_text = looks.text(submission.record, options.by, options.counts, there.now())
+    there.looked_at(options.number, signing.signed(signed_text, key).decode())
+    looked_at = there.submissions()[options.number]
+    board_files.write_records([looked_at], there.folder / RECORDS)
+    print(
+        printable(
+            f"Entry {submission.number} of {submission.team}: {event_messages.state(there, looked_at)}"
+        )
+    )
     return 0
 
 
@@ -252,10 +294,10 @@ def board(options: argparse.Namespace) -> int:
     elif folder.is_dir():
         verified = _verified_by(options.public)
         shown = board_files.of_records(
-            folder, CHALLENGES, verified, time.time(), lambda *one: left_out.append(one)
+            folder, CHALLENGES, verified, time.time(), lambda *problem: left_out.append(problem)
         )
     else:
-        raise NoFile(f"{folder} is not a folder with an event or with records.")
+        raise NoFileError(f"{folder} is not a folder with an event or with records.")
     for _, problem in left_out:
         print(
             f"manyhands hack: a record in {printable(folder)} is left out: {printable(problem)}",
@@ -267,8 +309,10 @@ def board(options: argparse.Namespace) -> int:
 
 
 def _verified_by(path: str | None) -> Callable[[bytes], tuple[record.Record, bytes]]:
-    """What gives the record of a file's bytes; with the file of a public key, only of those signed
-    with that key: anybody can make a key, and sign with it.
+    """What gives the record of a file's bytes.
+
+    With the file of a public key, it gives only records that were signed with that key, because
+    anybody can make a key and sign with it.
     """
     from manyhands.shared import signing
 
@@ -277,7 +321,7 @@ def _verified_by(path: str | None) -> Callable[[bytes], tuple[record.Record, byt
     def verified(data: bytes) -> tuple[record.Record, bytes]:
         found, public = record.verified(data)
         if wanted not in (None, public):
-            raise record.BadRecord(
+            raise record.BadRecordError(
                 f"was signed with a different key, {signing.fingerprint(public)}"
             )
         return found, public

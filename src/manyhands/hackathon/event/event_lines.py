@@ -1,5 +1,4 @@
-"""What a line of an event's log is: a check of its fields and their types, for whoever reads the
-log.
+"""What a line of an event's log is: a check of its fields and their types.
 
 A line that is none is passed over, as one that was cut off is: the lines before and after it count.
 """
@@ -58,15 +57,15 @@ class Looked(TypedDict):
 Line = Submit | Step | Judged | Looked
 
 
-def is_line(found: object) -> TypeGuard[Line]:
+def is_line(line: object) -> TypeGuard[Line]:
     """Whether this is a line that an `Event` writes."""
-    if not isinstance(found, dict) or not isinstance(found.get("do"), str):
+    if not isinstance(line, dict) or not isinstance(line.get("do"), str):
         return False
-    wanted = FIELDS.get(found["do"])
+    wanted = FIELDS.get(line["do"])
     return (
         wanted is not None
-        and set(found) == {"do", *wanted}
-        and all(check(found[name]) for name, check in wanted.items())
+        and set(line) == {"do", *wanted}
+        and all(check(line[name]) for name, check in wanted.items())
     )
 
 

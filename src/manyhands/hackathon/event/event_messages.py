@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from manyhands.hackathon.event import fair_queue, standings
 from manyhands.hackathon.event.board_page import duration
-from manyhands.hackathon.event.event import NotTaken
+from manyhands.hackathon.event.event import NotTakenError
 
 if TYPE_CHECKING:
     from manyhands.hackathon.event.event import Event
@@ -21,6 +21,7 @@ def handed_in(event: Event, team: str, challenge: str, source: str) -> str:
 
 
 def withdrawn(event: Event, team: str, number: int) -> str:
+    """Withdraw an entry; returns what the team is told."""
     being_judged = _being_judged(event)
     event.withdraw(team, number)
     stops = " The judge stops judging it." if being_judged and being_judged.number == number else ""
@@ -30,19 +31,22 @@ def withdrawn(event: Event, team: str, number: int) -> str:
 def status(event: Event, team: str) -> str:
     """A line for each entry of a team."""
     if problem := event.settings.team_problem(team):
-        raise NotTaken(problem)
-    mine = [one for one in event.submissions().values() if one.team == team]
-    lines = [f"Entry {one.number}, {one.challenge}: {state(event, one)}" for one in mine]
+        raise NotTakenError(problem)
+    mine = [submission for submission in event.submissions().values() if submission.team == team]
+    lines = [
+        f"Entry {submission.number}, {submission.challenge}: {state(event, submission)}"
+        for submission in mine
+    ]
     return "\n".join(lines) or f"{team} has handed in nothing yet."
 
 
-def state(event: Event, one: Submission) -> str:
+def state(event: Event, submission: Submission) -> str:
     """What is known of an entry."""
-    if one.withdrawn:
+    if submission.withdrawn:
         return "withdrawn"
-    if one.waits:
-        return _wait(event, one.number)
-    (result,) = standings.results([one])
+    if submission.waits:
+        return _wait(event, submission.number)
+    (result,) = standings.results([submission])
     return result.problem if result.score is None else f"{result.score:.4g} {result.unit}"
 
 
@@ -57,36 +61,36 @@ def _wait(event: Event, number: int) -> str:
     if wait is None:
         return "It is judged."
     if now and now.number == number:
-        said = f"The judge has been working on it since {_clock(now.taken[-1])}."
+        text = f"The judge has been working on it since {_clock(now.taken[-1])}."
     else:
         entries = "1 entry" if wait.before == 1 else f"{wait.before} entries"
-        said = (
+        text = (
             f"It is waiting, with {entries} before it."
             if wait.before
             else "It is the first in the queue."
         )
         if event.submissions()[number].slow:
-            said += (
+            text += (
                 f" It took more than {fair_queue.SLOW_S} s while others waited, so it is judged "
                 "when no other entry waits."
             )
         if now:
-            said += (
+            text += (
                 f" The judge has been working on entry {now.number} of {now.team} since "
                 f"{_clock(now.taken[-1])}."
             )
         if now and event.submissions()[number].slow:
-            return said
+            return text
     if not event.is_judged():
         return (
-            f"{said} No judge is running at the moment. Nothing is lost, but the time is not known."
+            f"{text} No judge is running at the moment. Nothing is lost, but the time is not known."
         )
     if wait.about_s is None:
-        return f"{said} No entry has a score yet, so the time is not known."
+        return f"{text} No entry has a score yet, so the time is not known."
     if wait.about_s <= 0:
-        return f"{said} Its result may arrive at any moment."
+        return f"{text} Its result may arrive at any moment."
     return (
-        f"{said} Its result is ready in about {duration(wait.about_s)}, or in "
+        f"{text} Its result is ready in about {duration(wait.about_s)}, or in "
         f"{duration(wait.at_most_s)} if all other teams hand in now. An entry whose judging keeps "
         f"others waiting for more than {fair_queue.SLOW_S} s is put behind them."
     )

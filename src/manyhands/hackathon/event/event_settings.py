@@ -30,7 +30,7 @@ counts = "best"        # of a team's entries for a challenge: "best", or "last"
 """
 
 
-class BadEvent(ValueError):
+class BadEventError(ValueError):
     """The event's folder or its settings are not as they must be; the message says what to do."""
 
 
@@ -57,8 +57,9 @@ class Settings:
         return next((team for team, members in self.teams.items() if member in members), None)
 
     def team_problem(self, team: str) -> str | None:
-        """Why there is no team of this name, with the names that there are, the most similar first;
-        None if there is one.
+        """Why there is no team of this name; None if there is one.
+
+        The text names the teams that exist, the most similar names first.
         """
         if team in self.teams:
             return None
@@ -82,11 +83,12 @@ def _likeness(asked: str, name: str) -> float:
 
 
 def write_template(folder: str | Path, now: datetime | None = None) -> Path:
-    """Make the folder of an event, which begins in the next full hour and takes six; never over
-    one.
+    """Make the folder of an event, which begins in the next full hour and takes six hours.
+
+    A folder that exists is never overwritten.
     """
     if not str(folder).strip():
-        raise BadEvent("Name a new folder for the event.")
+        raise BadEventError("Name a new folder for the event.")
     begins = (now or datetime.now().astimezone()).replace(
         minute=0, second=0, microsecond=0
     ) + timedelta(hours=1)
@@ -103,47 +105,49 @@ def write_template(folder: str | Path, now: datetime | None = None) -> Path:
 
 
 def read(folder: str | Path) -> Settings:
-    """The `Settings` of an event's folder; `BadEvent`."""
+    """The `Settings` of an event's folder; `BadEventError`."""
     path = Path(folder) / NAME
     try:
-        said = tomllib.loads(path.read_text(encoding="utf-8"))
+        settings = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise BadEvent(f"{path} is missing. `manyhands hack event {folder}` makes one.") from None
+        raise BadEventError(
+            f"{path} is missing. `manyhands hack event {folder}` makes one."
+        ) from None
     except (OSError, ValueError) as error:  # also of TOML
-        raise BadEvent(f"{path} cannot be read: {error}") from None
-    problem = _problem(said)
+        raise BadEventError(f"{path} cannot be read: {error}") from None
+    problem = _problem(settings)
     if problem:
-        raise BadEvent(f"{path}: {problem}")
+        raise BadEventError(f"{path}: {problem}")
     return Settings(
         **{
-            **said,
-            "begins": said["begins"].timestamp(),
-            "ends": said["ends"].timestamp(),
-            "challenges": tuple(said["challenges"]),
+            **settings,
+            "begins": settings["begins"].timestamp(),
+            "ends": settings["ends"].timestamp(),
+            "challenges": tuple(settings["challenges"]),
         }
     )
 
 
-def _problem(said: dict[str, Any]) -> str | None:
+def _problem(settings: dict[str, Any]) -> str | None:
     wanted = set(Settings.__dataclass_fields__)
-    if set(said) != wanted:
-        return f"missing: {sorted(wanted - set(said))}; not known: {sorted(set(said) - wanted)}."
-    if not isinstance(said["title"], str) or not said["title"].isprintable():
+    if set(settings) != wanted:
+        return f"missing: {sorted(wanted - set(settings))}; not known: {sorted(set(settings) - wanted)}."
+    if not isinstance(settings["title"], str) or not settings["title"].isprintable():
         return "title must be text in quotes that can be printed."
     for name in ("begins", "ends"):
-        if not isinstance(said[name], datetime) or said[name].year not in YEARS:
+        if not isinstance(settings[name], datetime) or settings[name].year not in YEARS:
             return f"{name} must be a date with a time, as 2026-12-01T09:00:00+09:00."
-    if said["begins"].timestamp() >= said["ends"].timestamp():
+    if settings["begins"].timestamp() >= settings["ends"].timestamp():
         return "ends must be later than begins."
-    if said["counts"] not in COUNTS:
+    if settings["counts"] not in COUNTS:
         return f"counts must be one of: {', '.join(COUNTS)}."
     for name, least in (("an_hour", 1), ("freeze_min", 0)):
-        if type(said[name]) is not int or not least <= said[name] <= MOST:
+        if type(settings[name]) is not int or not least <= settings[name] <= MOST:
             return f"{name} must be a whole number of {least} or more, and {MOST} at most."
-    there, chosen = challenge_names(), said["challenges"]
+    there, chosen = challenge_names(), settings["challenges"]
     if not isinstance(chosen, list) or not chosen or set(map(str, chosen)) - set(there):
         return f"challenges must be a list of some of: {', '.join(there)}."
-    return _teams_problem(said["teams"])
+    return _teams_problem(settings["teams"])
 
 
 def _teams_problem(teams: Any) -> str | None:

@@ -53,6 +53,7 @@ class Submission:
 
     @property
     def waits(self) -> bool:
+        """Whether the entry is still to be judged, for the first time or again."""
         return not self.withdrawn and (self.judged is None or self.again)
 
 
@@ -65,7 +66,7 @@ def submissions(
     """
     found = {} if found is None else found
     for line in lines:
-        one = found.get(line["number"])
+        submission = found.get(line["number"])
         if line["do"] == "submit":
             found[line["number"]] = Submission(
                 line["number"],
@@ -76,56 +77,72 @@ def submissions(
                 line["at"],
                 line["round"],
             )
-        elif one is None:
+        elif submission is None:
             pass  # the line that handed it in was lost
         elif line["do"] == "take":
-            one.taken += (line["at"],)
+            submission.taken += (line["at"],)
         elif line["do"] == "judged":
-            one.judged, one.record, one.again, one.look = line["at"], line["record"], False, ""
-            through = one.taken and standings.has_score(line["record"])
-            one.lasted_s = line["at"] - one.taken[-1] if through else None
+            submission.judged, submission.record, submission.again, submission.look = (
+                line["at"],
+                line["record"],
+                False,
+                "",
+            )
+            through = submission.taken and standings.has_score(line["record"])
+            submission.lasted_s = line["at"] - submission.taken[-1] if through else None
         elif line["do"] == "again":
-            one.again, one.taken = True, ()
+            submission.again, submission.taken = True, ()
         elif line["do"] == "behind":
-            one.slow, one.taken = True, ()
+            submission.slow, submission.taken = True, ()
         elif line["do"] == "looked":
-            one.look = line["look"]
+            submission.look = line["look"]
         elif line["do"] == "withdraw":
-            one.withdrawn = True
+            submission.withdrawn = True
     return found
 
 
 def queue(found: Mapping[int, Submission]) -> list[Submission]:
-    """Those that wait, in the order in which they are judged; the one with which a judge has begun
-    is the first, and those whose judging was stopped because it kept others waiting are the last.
+    """Those that wait, in the order in which they are judged.
+
+    The one with which a judge has begun is the first, and those whose judging was stopped because
+    it kept others waiting are the last.
     """
     return sorted(
-        (one for one in found.values() if one.waits),
-        key=lambda one: (not one.taken, one.slow, one.round, one.number),
+        (submission for submission in found.values() if submission.waits),
+        key=lambda submission: (
+            not submission.taken,
+            submission.slow,
+            submission.round,
+            submission.number,
+        ),
     )
 
 
 def current_round(found: Mapping[int, Submission]) -> int:
     """The round of the last entry that a judge has begun with."""
-    return max((one.round for one in found.values() if one.taken), default=0)
+    return max((submission.round for submission in found.values() if submission.taken), default=0)
 
 
 def next_round(found: Mapping[int, Submission], team: str) -> int:
     """The round of an entry that the team hands in now."""
     return max(
-        [current_round(found), *(one.round + 1 for one in found.values() if one.team == team)]
+        [
+            current_round(found),
+            *(submission.round + 1 for submission in found.values() if submission.team == team),
+        ]
     )
 
 
 def judging_s(found: Mapping[int, Submission], challenge: str) -> float | None:
-    """How long the judging of an entry takes: the median of the last ones for the challenge that
-    came to a score, else for any; None as long as there was none. One that crashes at once is over
-    at once, and tells nothing of the next.
+    """How long the judging of an entry takes, in seconds; None as long as there was none.
+
+    It is the median of the last ones for the challenge that came to a score, else for any. An entry
+    that crashes is over immediately, and says nothing about the next.
     """
     lasted = [
-        (one.challenge == challenge, one.lasted_s)
-        for one in found.values()
-        if one.lasted_s is not None
+        (submission.challenge == challenge, submission.lasted_s)
+        for submission in found.values()
+        if submission.lasted_s is not None
     ]
     known = [seconds for same, seconds in lasted if same] or [seconds for _, seconds in lasted]
     return statistics.median(known[-KNOWN:]) if known else None
@@ -133,9 +150,10 @@ def judging_s(found: Mapping[int, Submission], challenge: str) -> float | None:
 
 @dataclass(frozen=True)
 class Wait:
-    """How long until an entry has its result: `about_s` if nobody hands in anything more,
-    `at_most_s` if each other team does so at once; both None as long as none has a score. `before`
-    entries are judged earlier.
+    """How long until an entry has its result, in seconds.
+
+    It is `about_s` if nobody hands in anything more, `at_most_s` if each other team does so
+    immediately; both are None as long as no entry has a score. `before` entries are judged earlier.
     """
 
     before: int
@@ -146,7 +164,7 @@ class Wait:
 def wait(found: Mapping[int, Submission], number: int, teams: int, now: float) -> Wait:
     """The `Wait` of an entry that waits; `teams` is how many there are."""
     line = queue(found)
-    place = [one.number for one in line].index(number)
+    place = [submission.number for submission in line].index(number)
     each = {
         challenge: seconds
         for challenge in {other.challenge for other in found.values()}
@@ -154,11 +172,13 @@ def wait(found: Mapping[int, Submission], number: int, teams: int, now: float) -
     }
     if not each:  # none has a score; with one score, a time is known for all
         return Wait(place, None, None)
-    one, lasts = line[place], [each[other.challenge] for other in line[: place + 1]]
+    submission, lasts = line[place], [each[other.challenge] for other in line[: place + 1]]
     if line[0].taken:
         lasts[0] = _remaining_s(lasts[0], now - line[0].taken[-1], place > 0)
     about_s = sum(lasts)
-    return Wait(place, about_s, about_s + _overtaking(found, one, teams) * max(each.values()))
+    return Wait(
+        place, about_s, about_s + _overtaking(found, submission, teams) * max(each.values())
+    )
 
 
 def _remaining_s(usual_s: float, elapsed_s: float, keeps_waiting: bool) -> float:
@@ -171,12 +191,14 @@ def _remaining_s(usual_s: float, elapsed_s: float, keeps_waiting: bool) -> float
     return max(0, limit_s - elapsed_s)
 
 
-def _overtaking(found: Mapping[int, Submission], one: Submission, teams: int) -> int:
-    """How many entries of other teams may still come before this one: one of each team in each
-    round before its own, less those that are there.
+def _overtaking(found: Mapping[int, Submission], submission: Submission, teams: int) -> int:
+    """How many entries of other teams may still come before this one.
+
+    That is one of each team in each round before its own, less those that are there.
     """
     now = current_round(found)
     there = sum(
-        now <= other.round < one.round and other.team != one.team for other in found.values()
+        now <= other.round < submission.round and other.team != submission.team
+        for other in found.values()
     )
-    return 0 if one.taken else max(0, (one.round - now) * (teams - 1) - there)
+    return 0 if submission.taken else max(0, (submission.round - now) * (teams - 1) - there)

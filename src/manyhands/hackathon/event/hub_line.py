@@ -1,29 +1,24 @@
-"""Handing in on a hub: a server asks the board's service, which knows whose server it is, and has
-the event.
+"""Handing in on a hub: a server asks the board's service.
+
+The service knows whose server it is, and has the event.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypedDict
 
-from manyhands.hackathon.event import event_messages
-from manyhands.hackathon.event.event import NotTaken
+from manyhands.hackathon.event.event import NotTakenError
 from manyhands.shared import hub_client
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
 
 TIMEOUT_S = 30
-DOES: dict[str, Callable[..., str]] = {
-    "submit": event_messages.handed_in,
-    "withdraw": event_messages.withdrawn,
-    "status": event_messages.status,
-}
 
 
 class Message(TypedDict):
-    """What a server asks the hub: a key of `DOES`, and its values."""
+    """What a server asks the hub: a key of `team_requests.REQUESTS`, and its values."""
 
     hack: str
     values: Sequence[object]
@@ -37,13 +32,13 @@ class Answer(TypedDict, total=False):
 
 
 def ask(what: str, *values: object) -> str:
-    """What the hub tells; `NotTaken` where it does not take it, or does not answer."""
+    """What the hub tells; `NotTakenError` where it does not take it, or does not answer."""
     message: Message = {"hack": what, "values": values}
     answer = hub_client.ask_board(message, TIMEOUT_S)
     if "error" in answer:
-        raise NotTaken(answer["error"])
+        raise NotTakenError(answer["error"])
     if "said" not in answer:
-        raise NotTaken(
+        raise NotTakenError(
             "No hub answers here. Without a hub, name the event and the team: --event FOLDER --team"
             " NAME. On a hub, use `manyhands hack status` to see whether the entry was taken."
         )

@@ -39,17 +39,18 @@ def text(record: str, by: str, counts: bool, at: float) -> bytes:
 
 
 def read(signed: str, record: str) -> Look | None:
-    """The `Look` of what was signed; None where there is none, or where it is about a different
-    record.
+    """The `Look` of what was signed.
+
+    None where there is none, or where it is about a different record.
     """
     try:
-        said = json.loads(signed.split("\n", 1)[0])
+        look = json.loads(signed.split("\n", 1)[0])
         if (
-            said["record"] == _digest(record)
-            and isinstance(said["by"], str)
-            and said["by"].isprintable()
+            look["record"] == _digest(record)
+            and isinstance(look["by"], str)
+            and look["by"].isprintable()
         ):
-            return Look(said["by"][:MOST_LETTERS], said["counts"] is True, float(said["at"]))
+            return Look(look["by"][:MOST_LETTERS], look["counts"] is True, float(look["at"]))
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         pass
     return None
@@ -61,7 +62,7 @@ def beside(path: Path, public: bytes) -> str:
         data = judging_record.read_file(path.with_suffix(SUFFIX))
         if signing.verified(data)[1] == public:
             return data.decode()
-    except (judging_record.NoFile, ValueError):
+    except (judging_record.NoFileError, ValueError):
         # also of a record, of a signature, and of bytes that are no text
         pass
     return ""

@@ -36,7 +36,9 @@ def svg(
     size: tuple[int, int] = (WIDTH, HEIGHT),
     named: int = NAMED,
 ) -> str:
-    """`ways`: {team: [(time, score or None), ...]}; `teams` are their names, the best first;
+    """A picture of the teams' scores over time.
+
+    `ways`: {team: [(time, score or None), ...]}; `teams` are their names, the best first;
     `baseline` is a line. Letters are as large in a picture of any `size`; `named` teams get a
     colour and their name.
     """
@@ -81,27 +83,28 @@ def svg(
 
 
 def ticks(least: float, most: float) -> list[float]:
-    """One, two, three and five of each power of ten between the two; more of them where these are
-    few.
+    """One, two, three and five of each power of ten between the two.
+
+    There are more where these are few.
     """
     low, high = math.floor(math.log10(max(least, 1e-9))), math.ceil(math.log10(max(most, 1e-9)))
     for digits in (COARSE, FINE):
         all_of_them = [digit * 10.0**power for power in range(low, high + 1) for digit in digits]
-        found = [one for one in all_of_them if least <= one <= most]
-        if len(found) >= FEW:
+        marks = [tick for tick in all_of_them if least <= tick <= most]
+        if len(marks) >= FEW:
             break
-    return found or [least]
+    return marks or [least]
 
 
 def _with_room(all_of_them: Iterable[float], y: Axis) -> list[float]:
     """The ticks without those that would lie on others; coarse ones first."""
-    kept: list[float] = []
+    shown: list[float] = []
     for tick in sorted(
         all_of_them, key=lambda one: f"{one:e}"[0] not in "1235" or f"{one:e}"[2] != "0"
     ):
-        if all(abs(y(tick) - y(other)) >= NAME_PX for other in kept):
-            kept.append(tick)
-    return kept
+        if all(abs(y(tick) - y(other)) >= NAME_PX for other in shown):
+            shown.append(tick)
+    return shown
 
 
 def _across(begins: float, until: float, right: float) -> Axis:
@@ -124,15 +127,15 @@ def _hours(begins: float, until: float) -> range:
 
 def _steps(way: Way, x: Axis, y: Axis, until: float) -> list[Points]:
     """The parts of a team's way in which it has a score, as lists of points."""
-    found: list[Points] = []
+    parts: list[Points] = []
     for (at, score), (end, _) in zip(way, [*way[1:], (until, None)], strict=True):
         if score is None:
-            found.append([])
+            parts.append([])
             continue
-        if not found:
-            found.append([])
-        found[-1] += [(x(at), y(score)), (x(max(end, at)), y(score))]
-    return [part for part in found if part]
+        if not parts:
+            parts.append([])
+        parts[-1] += [(x(at), y(score)), (x(max(end, at)), y(score))]
+    return [part for part in parts if part]
 
 
 def _apart(ends: Names, limit: float) -> Names:

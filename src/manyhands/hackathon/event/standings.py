@@ -82,12 +82,13 @@ def has_score(record: str) -> bool:
 
 
 def _of_event(text: str) -> records.EventRecord:
-    """The record of an event's log as a mapping; where it cannot be read, one that says so: the
-    others go on.
+    """The record of an event's log as a mapping.
+
+    Where it cannot be read, the mapping says so, so that the others go on.
     """
     try:
         return records.of_event(text)
-    except records.BadRecord as problem:
+    except records.BadRecordError as problem:
         return {
             "score": None,
             "problem": f"The record of this judging {problem}: ask the organisers.",
@@ -95,20 +96,24 @@ def _of_event(text: str) -> records.EventRecord:
 
 
 def results(submissions: Iterable[Submission], until: float | None = None) -> list[Result]:
-    """The results of all entries that are judged and not withdrawn, in the order in which they were
-    handed in; with `until`, of those that had been handed in by then.
+    """The results of all entries that are judged and not withdrawn.
+
+    They are in the order in which they were handed in; with `until`, only those that had been
+    handed in by then.
     """
     return [
         result(
-            _of_event(one.record),
-            one.team,
-            one.number,
-            one.at,
-            one.challenge,
-            looks.read(one.look, one.record),
+            _of_event(submission.record),
+            submission.team,
+            submission.number,
+            submission.at,
+            submission.challenge,
+            looks.read(submission.look, submission.record),
         )
-        for one in submissions
-        if one.judged is not None and not one.withdrawn and (until is None or one.at <= until)
+        for submission in submissions
+        if submission.judged is not None
+        and not submission.withdrawn
+        and (until is None or submission.at <= until)
     ]
 
 
@@ -119,15 +124,15 @@ def table(results: Iterable[Result], counts: str) -> list[Result]:
     no score, the team has none.
     """
     best: dict[str, Result] = {}
-    for one in results:
-        before = best.get(one.team)
-        if counts == "last" or before is None or _order(one) < _order(before):
-            best[one.team] = one
+    for result in results:
+        before = best.get(result.team)
+        if counts == "last" or before is None or _order(result) < _order(before):
+            best[result.team] = result
     return sorted(best.values(), key=_order)
 
 
-def _order(one: Result) -> tuple[bool, float, float, int]:
-    return (one.score is None, one.score or 0, one.at, one.number)
+def _order(result: Result) -> tuple[bool, float, float, int]:
+    return (result.score is None, result.score or 0, result.at, result.number)
 
 
 def places(rows: Iterable[Result]) -> list[int | None]:
@@ -147,14 +152,15 @@ def simplest(rows: Iterable[Result], baseline: float) -> Result | None:
 
 
 def steps(results: Iterable[Result], counts: str) -> dict[str, Way]:
-    """{team: [(time, score), ...]}: what counted from when on; the score is None from when on none
-    did.
+    """{team: [(time, score), ...]}: what counted from when on.
+
+    The score is None from the time on at which none counted.
     """
     found: dict[str, Way] = {}
     before: dict[str, list[Result]] = {}
-    for one in results:
-        before.setdefault(one.team, []).append(one)
-        now, way = table(before[one.team], counts)[0].score, found.setdefault(one.team, [])
+    for result in results:
+        before.setdefault(result.team, []).append(result)
+        now, way = table(before[result.team], counts)[0].score, found.setdefault(result.team, [])
         if not way or way[-1][1] != now:
-            way.append((one.at, now))
+            way.append((result.at, now))
     return {team: way for team, way in found.items() if any(score is not None for _, score in way)}

@@ -1,5 +1,6 @@
-"""What computes for a rank: it has the rank's data, and gives loss and gradient for weights that
-the rank sends.
+"""What computes for a rank.
+
+It has the rank's data, and gives loss and gradient for weights that the rank sends.
 
 The data never reach the entry, and no forward or backward is computed elsewhere, so that each
 gradient is counted where it is made: one takes the challenge's `gradient_s` on the rank's clock,
@@ -15,15 +16,17 @@ import torch
 from torch import nn
 
 from manyhands.hackathon.judge.honesty import Reading
-from manyhands.hackathon.judge.network import Refused
+from manyhands.hackathon.judge.network import RefusedError
 
 if TYPE_CHECKING:
     import numpy as np
 
 
 class Accelerator:
-    """`model` is the challenge's, for this accelerator alone; `x` and `y` are the rank's data;
-    `draw` is a generator for the order of the batches; the rank gets `most_batches` batches of
+    """An accelerator with a rank's data.
+
+    `model` is the challenge's, for this accelerator alone; `x` and `y` are the rank's data; `draw`
+    is a generator for the order of the batches; the rank gets `most_batches` batches of
     `batch_size`, then no more.
     """
 
@@ -60,12 +63,13 @@ class Accelerator:
         return len(self._batches) - 1
 
     def gradient(self, number: object, weights: bytes | bytearray) -> tuple[float, bytes, bool]:
-        """(loss, gradient as bytes, whether the weights are others than the last ones) of a batch,
-        at these weights: bytes of float32, as `flat` orders them. The loss is the mean over the
-        batch.
+        """(loss, gradient, whether the weights have changed) of a batch, at these weights.
+
+        The weights and the gradient are bytes of float32, as `flat` orders them. The loss is the
+        mean over the batch. Weights have changed if they differ from the last ones.
         """
         if not isinstance(number, int) or not 0 <= number < len(self._batches):
-            raise Refused("A gradient was requested for a batch that was not handed out.")
+            raise RefusedError("A gradient was requested for a batch that was not handed out.")
         load(self.model, weights)
         digest = hashlib.blake2b(weights).digest()
         self.gradients += 1
@@ -75,7 +79,7 @@ class Accelerator:
         loss = torch.nn.functional.cross_entropy(self.model(self.x[rows]), self.y[rows])
         slopes = torch.autograd.grad(loss, list(self.model.parameters()))
         self.losses.append(loss.item())
-        return loss.item(), torch.cat([one.flatten() for one in slopes]).numpy().tobytes(), new
+        return loss.item(), torch.cat([slope.flatten() for slope in slopes]).numpy().tobytes(), new
 
 
 def flat(model: nn.Module) -> bytes:
@@ -91,7 +95,7 @@ def load(model: nn.Module, weights: bytes | bytearray) -> None:
         else torch.empty(0)
     )
     if len(values) != sum(one.numel() for one in model.parameters()):
-        raise Refused("The weights that were sent do not fit the challenge's model.")
+        raise RefusedError("The weights that were sent do not fit the challenge's model.")
     with torch.no_grad():
         torch.nn.utils.vector_to_parameters(values, model.parameters())
 

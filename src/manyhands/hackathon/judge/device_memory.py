@@ -1,5 +1,6 @@
-"""An accelerator with a memory of its own, which the judge has: arrays, what a forward keeps for
-its backward, and a limit in bytes.
+"""An accelerator with its own memory, which the judge has.
+
+The memory has arrays, what a forward keeps for its backward, and a limit in bytes.
 
 An entry's rank holds numbers of arrays only, never what is in them. So what a rank has is counted
 where it cannot be reached, to the byte, and more than the limit is never there. A storage counts
@@ -16,7 +17,7 @@ import torch
 from torch.func import functional_call
 
 from manyhands.gpt.transformer import loss_of
-from manyhands.hackathon.judge.network import Refused
+from manyhands.hackathon.judge.network import RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -41,6 +42,7 @@ class Kept:
 
     @property
     def leaves(self) -> list[torch.Tensor]:
+        """The tensors of which a backward computes gradients."""
         return [self.weights] if self.x is None else [self.weights, self.x]
 
 
@@ -48,7 +50,9 @@ What = torch.Tensor | Kept | str  # an array, what a forward keeps, or why array
 
 
 class DeviceMemory:
-    """`stages` are the parts of the model (for the shapes only); `symbols` are the data, [samples,
+    """A rank's device.
+
+    `stages` are the parts of the model (for the shapes only); `symbols` are the data, [samples,
     places + 1]; `weights` the flat initial weights of each stage.
     """
 
@@ -74,37 +78,42 @@ class DeviceMemory:
     # ------------------------------------------------------------ arrays
 
     def keep(self, what: What, tensors: Iterable[torch.Tensor]) -> int:
-        """The number of what is kept from now on; `Refused` if there is no room for its tensors."""
-        found = {
-            one.untyped_storage().data_ptr(): one.untyped_storage().nbytes() for one in tensors
+        """The number of what is kept from now on; `RefusedError` if there is no room for its tensors."""
+        storages = {
+            tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes()
+            for tensor in tensors
         }
-        more = sum(size for place, size in found.items() if place not in self._storages)
+        more = sum(size for place, size in storages.items() if place not in self._storages)
         if self._bytes + more > self.limit_bytes:
             arrays = sum(
-                _bytes(one) for one, _ in self.held.values() if isinstance(one, torch.Tensor)
+                _bytes(tensor)
+                for tensor, _ in self.held.values()
+                if isinstance(tensor, torch.Tensor)
             )
-            raise Refused(
+            raise RefusedError(
                 f"Rank {self.rank} is out of memory: it holds {self._bytes} bytes ({arrays} in "
                 f"arrays, the rest for backward), wants {more} more, and has {self.limit_bytes}."
             )
-        for place, size in found.items():
+        for place, size in storages.items():
             users, _ = self._storages.get(place, (0, 0))
             self._storages[place] = users + 1, size
         self._count(more)
         self.most_bytes = max(self.most_bytes, self._bytes)
         self._next += 1
         if len(self.held) == MOST_ARRAYS:
-            raise Refused(f"Rank {self.rank} has more than {MOST_ARRAYS} arrays.")
-        self.held[self._next] = what, list(found)
+            raise RefusedError(f"Rank {self.rank} has more than {MOST_ARRAYS} arrays.")
+        self.held[self._next] = what, list(storages)
         return self._next
 
     def array(self, number: int) -> torch.Tensor:
-        found, _ = self.held[number]
-        if not isinstance(found, torch.Tensor):
+        """The tensor of an array that this rank has; raises TypeError for what is no array."""
+        tensor, _ = self.held[number]
+        if not isinstance(tensor, torch.Tensor):
             raise TypeError(number)
-        return found
+        return tensor
 
     def free(self, number: int) -> None:
+        """Give an array back; its bytes are free when nothing else uses them."""
         _, places = self.held.pop(number)
         for place in places:
             users, size = self._storages.pop(place)
@@ -128,6 +137,7 @@ class DeviceMemory:
         self.history.append((now, self._bytes))
 
     def new(self, tensor: torch.Tensor) -> int:
+        """Keep a tensor as a new array; returns its number."""
         return self.keep(tensor, [tensor])
 
     def weights(self, stage: int, begin: int, end: int) -> int:
@@ -140,9 +150,11 @@ class DeviceMemory:
 
     @property
     def sizes(self) -> list[int]:
-        return [len(one) for one in self.start]
+        """How many numbers the weights of each stage have."""
+        return [len(weights) for weights in self.start]
 
     def zeros(self, count: int) -> int:
+        """Make an array of zeros; returns its number."""
         if not 0 <= count <= self.limit_bytes:
             raise ValueError(count)
         return self.new(torch.zeros(count))
@@ -152,12 +164,13 @@ class DeviceMemory:
     def forward(
         self, stage: int, weights: int, x: Any, batch: int, begin: int, end: int, keep: bool
     ) -> tuple[int | None, float | None, int | None]:
-        """(number of what comes out, the loss, number of what is kept); the loss in the last stage
-        only, else None.
+        """(number of what comes out, the loss, number of what is kept).
+
+        The loss exists in the last stage only, otherwise it is None.
         """
         module, leaf = self.stages[_index(stage, len(self.stages))], self.array(weights).detach()
         if leaf.shape != (self.sizes[stage],):
-            raise Refused(
+            raise RefusedError(
                 f"Rank {self.rank}: stage {stage} has {self.sizes[stage]} weights; {leaf.numel()} "
                 "came."
             )
@@ -183,7 +196,7 @@ class DeviceMemory:
             )
             if module.last:
                 out = loss_of(out, rows[:, 1:])
-        kept.out, kept.versions = out, [one._version for one in kept.leaves]
+        kept.out, kept.versions = out, [leaf._version for leaf in kept.leaves]
         # weights too: they are needed until the backward
         number = self.keep(kept, kept.saved) if keep else None
         if module.last:
@@ -205,15 +218,15 @@ class DeviceMemory:
             kept.leaves,
         )
         # where hooks save, autograd does not look
-        if [one._version for one in leaves] != kept.versions:
-            raise Refused(
+        if [leaf._version for leaf in leaves] != kept.versions:
+            raise RefusedError(
                 f"Rank {self.rank}: weights, or what went into a stage, were changed between "
                 "forward and backward."
             )
-        found = torch.autograd.grad(kept.out, leaves, above)
-        total += found[0]
+        gradients = torch.autograd.grad(kept.out, leaves, above)
+        total += gradients[0]
         self.free(number)
-        return (None if kept.x is None else self.new(found[1].flatten())), kept.rows
+        return (None if kept.x is None else self.new(gradients[1].flatten())), kept.rows
 
     def adam(
         self, weights: int, slopes: int, first: int, second: int, step: int, rate: float
@@ -228,17 +241,19 @@ class DeviceMemory:
         w.addcdiv_(mean, unbiased, value=-float(rate) / (1 - ADAM_DECAY[0] ** step))
 
     def add(self, one: int, other: int, times: float) -> None:
+        """Add `times` the other array to one, in place."""
         self.array(one).add_(self.array(other), alpha=float(times))
 
     def scale(self, one: int, times: float) -> None:
+        """Multiply an array by a number, in place."""
         self.array(one).mul_(float(times))
 
     def _rows(self, batch: int, begin: int, end: int) -> torch.Tensor:
         if not isinstance(batch, int) or not 0 <= batch < len(self.symbols) // self.batch_size:
-            raise Refused(f"Rank {self.rank} asked for a batch that does not exist.")
+            raise RefusedError(f"Rank {self.rank} asked for a batch that does not exist.")
         rows = _part(begin, end, self.batch_size)
         if rows.start == rows.stop:
-            raise Refused(f"Rank {self.rank} called forward without any rows.")
+            raise RefusedError(f"Rank {self.rank} called forward without any rows.")
         return self.symbols[batch * self.batch_size : (batch + 1) * self.batch_size][rows].clone()
 
 

@@ -18,11 +18,12 @@ MOST_HEAD_BYTES, MOST_PAYLOAD_BYTES = 2**12, 2**22
 _LENGTHS = struct.Struct("!II")
 
 
-class Broken(Exception):
+class BrokenMessageError(Exception):
     """The other side has sent something that is no frame."""
 
 
 def pack(head: dict[str, Any], payload: bytes = b"") -> bytes:
+    """Return a message as the bytes that are sent."""
     text = json.dumps(head).encode()
     return _LENGTHS.pack(len(text), len(payload)) + text + payload
 
@@ -31,17 +32,18 @@ def lengths(data: bytes | bytearray) -> tuple[int, int]:
     """(bytes of the head, bytes of the payload) that follow these 8 bytes."""
     head, payload = _LENGTHS.unpack(data)
     if head > MOST_HEAD_BYTES or payload > MOST_PAYLOAD_BYTES:
-        raise Broken(f"A message may have at most {MOST_PAYLOAD_BYTES >> 20} MiB.")
+        raise BrokenMessageError(f"A message may have at most {MOST_PAYLOAD_BYTES >> 20} MiB.")
     return head, payload
 
 
 def unpack(text: bytes) -> dict[str, Any]:
+    """Return the head of a message; raises BrokenMessageError."""
     try:
         head = json.loads(text)
     except (ValueError, RecursionError):
-        raise Broken("A message to the judge was not JSON.") from None
+        raise BrokenMessageError("A message to the judge was not JSON.") from None
     if not isinstance(head, dict):
-        raise Broken("A message to the judge was not a JSON object.")
+        raise BrokenMessageError("A message to the judge was not a JSON object.")
     return head
 
 

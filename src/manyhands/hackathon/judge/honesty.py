@@ -1,5 +1,6 @@
-"""What the referee itself sees of the second rule, that an entry learns from the gradients that it
-has paid for.
+"""What the referee itself sees of the second rule.
+
+The rule is that an entry learns from the gradients that it has paid for.
 
 There are two measures, and neither changes anything about a run. The first looks at weights that an
 entry has made anew, at which it asks for gradients. In an ordinary network a hidden row adds up
@@ -41,8 +42,9 @@ FEW_GRADIENTS = 3  # of a rank: too few to read much
 
 
 class Reading:
-    """Watches the weights at which a rank asks for gradients; `count` is how many gradients were
-    asked for at weights that tell of single samples.
+    """Watches the weights at which a rank asks for gradients.
+
+    `count` is how many gradients were asked for at weights that tell of single samples.
     """
 
     def __init__(self) -> None:
@@ -79,8 +81,9 @@ def _remade(
 
 @torch.no_grad()
 def telling_share(model: nn.Sequential, x: torch.Tensor, y: torch.Tensor) -> float:
-    """The part of the hidden rows that tell of a single sample of a batch, by themselves or by
-    their difference from another row.
+    """The part of the hidden rows that tell of a single sample of a batch.
+
+    They do so by themselves or by their difference from another row.
     """
     first, last = _layer(model, 0), _layer(model, -1)
     before = first(x)
@@ -102,8 +105,10 @@ def telling_share(model: nn.Sequential, x: torch.Tensor, y: torch.Tensor) -> flo
 
 
 def largest_gap(losses: Iterable[float], final: float, classes: int) -> float:
-    """The largest gap between a loss and the next larger one, of all that were asked for and of the
-    trained weights (`final`), below the loss of a network that knows nothing.
+    """The largest gap between a loss and the next larger one.
+
+    It is taken over all losses that were asked for and that of the trained weights (`final`), below
+    the loss of a network that knows nothing.
     """
     start = math.log(classes)
     found = sorted(one for one in (*losses, final) if math.isfinite(one))

@@ -1,5 +1,6 @@
-"""An entry is judged: five runs under seeds that nobody knows before, each of which must reach the
-target; the median of their scores counts.
+"""An entry is judged in five runs, under seeds that nobody knows before.
+
+Each run must reach the target, and the median of the scores counts.
 
 Each judging draws new seeds. So whatever an entry has found out about them, and got out, is worth
 nothing the next time; and the record can name them, so that anybody can judge the entry again,
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from manyhands.hackathon.entry import entry_size
 from manyhands.hackathon.judge import honesty
-from manyhands.hackathon.judge.network import Refused
+from manyhands.hackathon.judge.network import RefusedError
 from manyhands.hackathon.judge.one_run import one_run
 from manyhands.isolation.container_init import course
 from manyhands.machine import crowding, processors
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from manyhands.hackathon.entry.entry_file import Entry
     from manyhands.hackathon.judge.judging_record import Record
     from manyhands.hackathon.judge.referee import Run
-    from manyhands.hackathon.judge.sandboxes import Room
+    from manyhands.hackathon.judge.sandboxes import Sandbox
 
 
 RUNS, SEED_BYTES = 5, 16
@@ -47,21 +48,24 @@ TOO_LONG = (
 
 
 class Spent:
-    """The time that a judging has taken, as on a machine with nothing else to do: where processes
-    share the processors, a second counts as much less as work takes longer. A sleeping entry makes
-    no machine busy.
+    """The time that a judging has taken, as on a machine with nothing else to do.
+
+    Where processes share the processors, a second counts as much less as work takes longer. A
+    sleeping entry makes no machine busy.
     """
 
     def __init__(self) -> None:
         self._total, self._last = 0.0, time.monotonic()
 
     def seconds(self) -> float:
+        """The seconds since this was made, as many less as the machine was crowded."""
         now = time.monotonic()
         self._total, self._last = self._total + (now - self._last) / crowding(), now
         return self._total
 
 
 def hidden_seeds() -> list[bytes]:
+    """Draw a seed for each run, which nobody can know before."""
     return [secrets.token_bytes(SEED_BYTES) for _ in range(RUNS)]
 
 
@@ -73,7 +77,7 @@ def public_seeds(count: int = RUNS) -> list[bytes]:
 def judge(
     entry: Entry,
     challenge: Challenge,
-    rooms: Sequence[Room],
+    sandboxes: Sequence[Sandbox],
     seeds: Sequence[bytes],
     tell: Callable[[int, Run, list[list[str]]], object],
     look: Callable[[float], object] = lambda lasted_s: None,
@@ -81,7 +85,7 @@ def judge(
     """The record of a judging: a mapping.
 
     `tell(number, run, said)` hears of each run when it has ended. `look` is called meanwhile with
-    the seconds that it has taken (`Spent`); `Stopped`, which it may raise, ends it without a
+    the seconds that it has taken (`Spent`); `JudgingStoppedError`, which it may raise, ends it without a
     record.
 
     The first run that gives no score ends it, and so does the challenge's limit of this machine's
@@ -93,10 +97,10 @@ def judge(
     def look_on() -> None:
         look(spent.seconds())
         if spent.seconds() > challenge.judging_s:
-            raise Refused(TOO_LONG.format(limit=challenge.judging_s, runs=len(seeds)))
+            raise RefusedError(TOO_LONG.format(limit=challenge.judging_s, runs=len(seeds)))
 
     for number, seed in enumerate(seeds):
-        run, said = one_run(challenge, rooms, entry.source, seed, look_on)
+        run, said = one_run(challenge, sandboxes, entry.source, seed, look_on)
         runs.append(run)
         tell(number, run, said)
         if run.problem:

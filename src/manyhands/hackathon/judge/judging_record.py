@@ -1,8 +1,9 @@
-"""What a record of a judging is: one check of all its fields and their types, for everything that
-reads records.
+"""What a record of a judging is, for everything that reads records.
+
+It is one check of all fields and their types.
 
 A signature only says that a record is unchanged: anybody can make a key, and sign anything. So each
-reader takes a record from here, or gets a `BadRecord`, whose message continues the name of the
+reader takes a record from here, or gets a `BadRecordError`, whose message continues the name of the
 file.
 """
 
@@ -99,65 +100,69 @@ class EventRecord(_OfEvent):
     score: float | None
 
 
-class BadRecord(ValueError):
+class BadRecordError(ValueError):
     """This file is no record of a judging."""
 
 
-class NoFile(Exception):
+class NoFileError(Exception):
     """This path is no file that can be read; the message is a sentence."""
 
 
 def read_file(path: str | Path) -> bytes:
     """The bytes of a record's file, and no more than a record can have.
 
-    Raises `NoFile`, `BadRecord`.
+    Raises `NoFileError`, `BadRecordError`.
     """
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             os.close(handle)
-            raise NoFile(
+            raise NoFileError(
                 f"{path} is not a regular file: name the file that `manyhands hack judge` wrote."
             )
         with open(handle, "rb") as file:
             data = file.read(MOST_BYTES + 1)
     except FileNotFoundError:
-        raise NoFile(f"there is no file {path}.") from None
+        raise NoFileError(f"there is no file {path}.") from None
     except OSError as problem:
-        raise NoFile(f"{path} cannot be read: {problem.strerror}.") from None
+        raise NoFileError(f"{path} cannot be read: {problem.strerror}.") from None
     if len(data) > MOST_BYTES:
-        raise BadRecord(f"is longer than {MOST_BYTES} bytes, so it is not a record of a judging")
+        raise BadRecordError(
+            f"is longer than {MOST_BYTES} bytes, so it is not a record of a judging"
+        )
     return data
 
 
 def verified(data: bytes) -> tuple[Record, bytes]:
-    """(the record, the public key that has signed it) of the bytes of a record's file;
-    `signing.BadSignatureError` or `BadRecord` where it is not that any more.
+    """(the record, the public key that has signed it) of the bytes of a record's file.
+
+    Raises `signing.BadSignatureError` or `BadRecordError` where the bytes are not a record any more.
     """
     before, public = signing.verified(data)
     return checked(before), public
 
 
 def checked(data: bytes) -> Record:
-    """The record of bytes without a signature, with all its fields; raises `BadRecord`."""
+    """The record of bytes without a signature, with all its fields; raises `BadRecordError`."""
     record, problem = _object(data)
     missing = [name for name in FIELDS if name not in record and name not in OPTIONAL]
     problem = problem or (
         f"`{missing[0]}` is missing" if missing else _problem(record) or _contradiction(record)
     )
     if problem:
-        raise BadRecord(f"is signed, but is not a record of a judging: {problem}")
+        raise BadRecordError(f"is signed, but is not a record of a judging: {problem}")
     return cast("Record", record)
 
 
 def of_event(text: str) -> EventRecord:
-    """The record in an event's log, which has fewer fields where the judge gave up; raises
-    `BadRecord`.
+    """The record in an event's log, which has fewer fields where the judge gave up.
+
+    Raises `BadRecordError`.
     """
     record, problem = _object(text.split(SIGNATURE, 1)[0].encode("utf-8", "surrogatepass"))
     problem = problem or ("`score` is missing" if "score" not in record else _problem(record))
     if problem:
-        raise BadRecord(f"is not a record: {problem}")
+        raise BadRecordError(f"is not a record: {problem}")
     return cast("EventRecord", record)
 
 
@@ -185,8 +190,9 @@ def seeds_words(record: Record) -> str:
 
 
 def _object(data: bytes) -> tuple[dict[str, Any], str]:
-    """(the object of these bytes, what is wrong with them); the object is empty where something
-    is.
+    """(the object of these bytes, what is wrong with them).
+
+    The object is empty where something is wrong.
     """
     try:
         found = json.loads(

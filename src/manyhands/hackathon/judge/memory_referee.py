@@ -1,5 +1,6 @@
-"""The referee of a challenge whose model does not fit: each rank has a `DeviceMemory`, and asks for
-what happens in it.
+"""The referee of a challenge whose model does not fit.
+
+Each rank has a `DeviceMemory`, and asks for what happens in it.
 
 Its network carries arrays from one memory to another, and only from array to array: no host sees
 what is in one. From the start of a message until it is waited for, both arrays of a rank stay in
@@ -17,7 +18,7 @@ import torch
 from manyhands.gpt.transformer import GPT
 from manyhands.hackathon.challenges import tasks
 from manyhands.hackathon.judge.device_memory import DeviceMemory
-from manyhands.hackathon.judge.network import Refused
+from manyhands.hackathon.judge.network import RefusedError
 from manyhands.hackathon.judge.referee import Referee, Run
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ class MemoryReferee(Referee):
         return self.network.clock_s[rank]
 
     def order(self) -> OfModel:
+        """What each rank is told of the model."""
         return {
             "sizes": self.accelerators[0].sizes,
             "batch_size": self.challenge.batch_size,
@@ -113,8 +115,9 @@ class MemoryReferee(Referee):
         return await super()._answer(rank, head, payload)
 
     async def _carry(self, rank: int, head: dict[str, Any]) -> None:
-        """Start a message from one array to another one, which may be the same; a send has no
-        second one.
+        """Start a message from one array to another one, which may be the same.
+
+        A send has no second one.
         """
         device = self.accelerators[rank]
         array, into = (
@@ -131,7 +134,7 @@ class MemoryReferee(Referee):
         answer, data = await self._wait(rank, head)
         place, array, version, into = self.under_way[rank].pop(head["id"])
         if array._version != version:
-            raise Refused(
+            raise RefusedError(
                 f"Rank {rank}: an array was changed between the start of a message and its wait."
             )
         if into is not None:
@@ -139,7 +142,7 @@ class MemoryReferee(Referee):
                 torch.frombuffer(bytearray(data), dtype=torch.float32) if data else torch.empty(0)
             )
             if came.shape != into.shape:
-                raise Refused(
+                raise RefusedError(
                     f"Rank {rank}: {came.numel()} elements came, and there is room for "
                     f"{into.numel()}."
                 )
@@ -156,10 +159,10 @@ class MemoryReferee(Referee):
             raise ValueError(stage)
         place = self.given[stage][begin : begin + len(array)]
         if not isinstance(begin, int) or begin < 0 or len(place) != len(array):
-            raise Refused(f"Rank {rank} gives more weights than stage {stage} has.")
+            raise RefusedError(f"Rank {rank} gives more weights than stage {stage} has.")
         there = ~place.isnan()
         if not torch.equal(place[there], array[there]):
-            raise Refused(
+            raise RefusedError(
                 f"Rank {rank} gives different weights of stage {stage} from another rank."
             )
         place.copy_(array)
@@ -168,6 +171,7 @@ class MemoryReferee(Referee):
         self.weights[rank] = b"given"
 
     def result(self) -> Run:
+        """The `Run` of what the ranks have given."""
         for rank, device in enumerate(self.accelerators):
             device.most_bytes = most_at_once(device.history, self.network.stored[rank])
             problem = self._too_much(rank, device.most_bytes)
@@ -210,8 +214,10 @@ class MemoryReferee(Referee):
 def most_at_once(
     history: Iterable[tuple[float, int]], stored: Iterable[tuple[float, float, int]]
 ) -> int:
-    """The most bytes at a time: of what a device held, [(since when, bytes), ...], together with
-    what was stored on the way from it, [(from when, until when, bytes), ...].
+    """The most bytes that a device held at a time.
+
+    `history` is [(since when, bytes), ...]. What was `stored` on the way from the device counts as
+    well, [(from when, until when, bytes), ...].
     """
     events = [(begin, 2, size) for begin, end, size in stored if end > begin]
     events += [(end, 0, -size) for begin, end, size in stored if end > begin]
@@ -224,16 +230,18 @@ def most_at_once(
 
 
 def stages_of(challenge: Challenge) -> list[GPT]:
-    """The small GPT in as many stages as there are ranks; its width and heads are the challenge's
-    layers.
+    """The small GPT in as many stages as there are ranks.
+
+    Its width and heads are the challenge's layers.
     """
     (width, heads), ranks = challenge.layers, challenge.ranks
     return [GPT(stage, ranks, width, heads, ranks, torch.float32) for stage in range(ranks)]
 
 
 def _start(stage: GPT, draw: np.random.Generator) -> torch.Tensor:
-    """Initial weights: matrices normal with the size of their inputs, the rest as the layers have
-    it.
+    """Initial weights.
+
+    Matrices are normal with the size of their inputs, the rest is as the layers have it.
     """
     return torch.cat(
         [

@@ -68,7 +68,7 @@ PATTERNS = {
 SAME = ("call", "dtype", "count", "how", "root", "on_device")
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """The entry has done what cannot be; the message says what."""
 
 
@@ -103,10 +103,12 @@ class Operation:
 
     @property
     def count(self) -> int | None:
+        """How many numbers this rank gives; None where ranks may give different numbers."""
         return None if self.call == "all_to_all" else self.given.numel()
 
     @property
     def n_bytes(self) -> int:
+        """How many bytes this rank gives."""
         return _size(self.given)
 
     def __str__(self) -> str:
@@ -137,6 +139,7 @@ class Network:
         self._kept_bytes = [0] * ranks
 
     def compute(self, rank: int, seconds: float) -> None:
+        """Let a rank's clock go on by the seconds that a computation takes."""
         self.clock_s[rank] += seconds
         self._advance()
 
@@ -157,7 +160,7 @@ class Network:
     async def wait(self, operation: Operation) -> torch.Tensor:
         """Until it is done; the rank's clock goes on to its end.
 
-        Raises `Refused` if it never can be.
+        Raises `RefusedError` if it never can be.
         """
         rank = operation.rank
         if operation.call == "recv" and not operation.done.is_set():
@@ -168,7 +171,7 @@ class Network:
         await operation.done.wait()
         self._waits.pop(rank, None)
         if operation.result is None:
-            raise Refused(self.problem)
+            raise RefusedError(self.problem)
         self.clock_s[rank] = max(self.clock_s[rank], operation.end_s)
         self.updates[rank] = max(self.updates[rank], operation.updates)
         self._keep(rank, -_size(operation.result) - OPERATION_BYTES)
@@ -178,7 +181,7 @@ class Network:
     def _keep(self, rank: int, more_bytes: int) -> None:
         self._kept_bytes[rank] += more_bytes
         if self._kept_bytes[rank] > MOST_KEPT_BYTES:
-            raise Refused(
+            raise RefusedError(
                 f"Rank {rank} has more than {MOST_KEPT_BYTES >> 20} MiB under way that no rank "
                 "receives."
             )
@@ -224,18 +227,20 @@ class Network:
             return True
         if first.call == "recv":
             return self._receive(first)
-        together = [self._queues[one][0] for one in first.members if self._queues[one]]
+        together = [
+            self._queues[operation][0] for operation in first.members if self._queues[operation]
+        ]
         if len(together) < len(first.members) or any(
-            one.members != first.members for one in together
+            operation.members != first.members for operation in together
         ):
             return False
         for name in SAME:
-            if len({getattr(one, name) for one in together}) > 1:
+            if len({getattr(operation, name) for operation in together}) > 1:
                 said = ", ".join(
-                    f"rank {one.rank}: {one.call} of {one.given.numel()} {one.dtype}"
-                    for one in together
+                    f"rank {operation.rank}: {operation.call} of {operation.given.numel()} {operation.dtype}"
+                    for operation in together
                 )
-                raise Refused(f"The members of a collective make different calls: {said}.")
+                raise RefusedError(f"The members of a collective make different calls: {said}.")
         self._collective(together)
         return True
 
@@ -282,8 +287,9 @@ class Network:
         return True
 
     def _earliest(self, operation: Operation) -> tuple[float, int] | None:
-        """(when it has arrived, from whom) of the message that a receive gets, of those that are
-        under way; or None.
+        """(when it has arrived, from whom) of the message that a receive gets, or None.
+
+        The message is one of those that are under way.
         """
         rank, peers = operation.rank, [operation.peer]
         if operation.peer == ANYBODY:
@@ -297,8 +303,10 @@ class Network:
         return min(found, default=None)
 
     def _nothing_earlier(self, rank: int, end_s: float) -> bool:
-        """Whether no other rank can still send what arrives before this time: each has returned, or
-        its clock has gone that far, or it waits for something that nobody has sent yet.
+        """Whether no other rank can still send what arrives before this time.
+
+        Each has returned, or its clock has gone that far, or it waits for something that no rank
+        has sent yet.
         """
         for other in range(len(self._queues)):
             waits = self._waits.get(other)
@@ -315,29 +323,34 @@ class Network:
     def _collective(self, together: Sequence[Operation]) -> None:
         first, p = together[0], len(together)
         n_bytes = (
-            max(max(one.splits or (0,)) * one.given.element_size() * p for one in together)
+            max(
+                max(operation.splits or (0,)) * operation.given.element_size() * p
+                for operation in together
+            )
             if first.call == "all_to_all"
             else first.n_bytes
         )
         messages, each_bytes = messages_of(first.call, p, n_bytes)
         begin_s = max(
-            max(one.at_s, self._up_s[one.rank], self._down_s[one.rank]) for one in together
+            max(operation.at_s, self._up_s[operation.rank], self._down_s[operation.rank])
+            for operation in together
         )
         end_s, updates = (
             begin_s + messages * self._message_s(each_bytes)[1],
-            max(one.updates for one in together),
+            max(operation.updates for operation in together),
         )
-        for one, result in zip(together, results(together), strict=True):
-            self._up_s[one.rank] = self._down_s[one.rank] = end_s
-            self._keep(one.rank, _size(result) - one.n_bytes)
-            self._count(one.rank, messages, each_bytes)
-            one.updates = updates
-            self._finish(one, end_s, result)
+        for operation, result in zip(together, results(together), strict=True):
+            self._up_s[operation.rank] = self._down_s[operation.rank] = end_s
+            self._keep(operation.rank, _size(result) - operation.n_bytes)
+            self._count(operation.rank, messages, each_bytes)
+            operation.updates = updates
+            self._finish(operation, end_s, result)
 
 
 def messages_of(call: str, p: int, n_bytes: int) -> tuple[int, float]:
-    """(messages one after the other, bytes in each) of a collective of p ranks with a tensor of
-    `n_bytes` on each.
+    """(messages one after the other, bytes in each) of a collective.
+
+    It has p ranks, with a tensor of `n_bytes` on each.
     """
     whole_bytes = p * n_bytes if call == "all_gather" else n_bytes
     return rounds(PATTERNS[call], p, whole_bytes)[0] if p > 1 else (0, n_bytes)
@@ -350,11 +363,11 @@ def _size(tensor: torch.Tensor) -> int:
 def results(together: Sequence[Operation]) -> list[torch.Tensor]:
     """What a collective gives each of its members, in their order."""
     call, how, p = together[0].call, together[0].how, len(together)
-    inputs = [one.given for one in together]
+    inputs = [operation.given for operation in together]
     if call == "all_gather":
         return [torch.cat(inputs)] * p
     if call == "all_to_all":
-        parts = [one.given.split(list(one.splits)) for one in together]
+        parts = [operation.given.split(list(operation.splits)) for operation in together]
         return [torch.cat([of[member] for of in parts]) for member in range(p)]
     if call == "broadcast":
         return [inputs[together[0].root]] * p
@@ -362,20 +375,20 @@ def results(together: Sequence[Operation]) -> list[torch.Tensor]:
     if call == "reduce_scatter":
         return list(total.chunk(p))
     return [
-        total if call == "all_reduce" or place == together[0].root else one
-        for place, one in enumerate(inputs)
+        total if call == "all_reduce" or place == together[0].root else tensor
+        for place, tensor in enumerate(inputs)
     ]
 
 
 def _reduced(inputs: Sequence[torch.Tensor], how: str) -> torch.Tensor:
     """In the order of the ranks, so that all get the same bits; in the tensors' own precision."""
     total = inputs[0].clone()
-    for one in inputs[1:]:
+    for tensor in inputs[1:]:
         if how in ("sum", "avg"):
-            total = total + one
+            total = total + tensor
         else:
             total = {"product": torch.mul, "max": torch.maximum, "min": torch.minimum}[how](
-                total, one
+                total, tensor
             )
     total = total.to(inputs[0].dtype)  # a sum of bools is a number
     return total / len(inputs) if how == "avg" else total

@@ -1,5 +1,6 @@
-"""One run of an entry: its ranks ask, and are answered until each has given its weights; then these
-are judged.
+"""One run of an entry.
+
+Its ranks ask, and are answered until each has given its weights; then these are judged.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from manyhands.hackathon.judge.memory_referee import MemoryReferee
-from manyhands.hackathon.judge.network import Refused
+from manyhands.hackathon.judge.network import RefusedError
 from manyhands.hackathon.judge.referee import Referee, Run
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from manyhands.hackathon.challenges.challenge import Challenge
     from manyhands.hackathon.judge.sandbox_keeper import OrderOfAll
-    from manyhands.hackathon.judge.sandboxes import Room
+    from manyhands.hackathon.judge.sandboxes import Sandbox
 
 
 SIGNALS = {
@@ -35,28 +36,28 @@ SIGNALS = {
 LOOK_S = 0.5  # between two questions whether a run must end
 
 
-class Stopped(Exception):
+class JudgingStoppedError(Exception):
     """The judging does not go on, and there is no record of it; the message says why."""
 
 
 def one_run(
     challenge: Challenge,
-    rooms: Sequence[Room],
+    sandboxes: Sequence[Sandbox],
     source: str,
     seed: bytes,
     look: Callable[[], object] = lambda: None,
 ) -> tuple[Run, list[list[str]]]:
     """(the `Run` of an entry's text under a seed, what its ranks printed).
 
-    `look` is called while it runs; what it raises, `Stopped` or `Refused`, ends the run.
+    `look` is called while it runs; what it raises, `JudgingStoppedError` or `RefusedError`, ends the run.
     """
-    run, referee = played(challenge, rooms, source, seed, look)
+    run, referee = played(challenge, sandboxes, source, seed, look)
     return run, referee.said
 
 
 def played(
     challenge: Challenge,
-    rooms: Sequence[Room],
+    sandboxes: Sequence[Sandbox],
     source: str,
     seed: bytes,
     look: Callable[[], object] = lambda: None,
@@ -71,11 +72,11 @@ def played(
         "memory_mib": challenge.memory_mib,
         "cpu_s": challenge.processor_s,
     }
-    sockets = [room.begin({**order, "rank": rank}) for rank, room in enumerate(rooms)]
+    sockets = [sandbox.begin({**order, "rank": rank}) for rank, sandbox in enumerate(sandboxes)]
     try:
         run = asyncio.run(_judged(referee, sockets, look))
     finally:
-        ended = [room.end() for room in rooms]
+        ended = [sandbox.end() for sandbox in sandboxes]
     run.processor_s = tuple(one["processor_s"] for one in ended)
     for rank, one in enumerate(ended):
         if one["signal"] in SIGNALS and run.problem.startswith(f"Rank {rank} has ended"):
@@ -115,7 +116,7 @@ async def _judged(
             await asyncio.wait((ended, looking), return_when=asyncio.FIRST_COMPLETED)
             await (ended if ended.done() else looking)
         return referee.result()
-    except Refused as refused:
+    except RefusedError as refused:
         return Run(str(refused))
     except TimeoutError:
         return Run(

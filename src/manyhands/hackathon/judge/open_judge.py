@@ -1,10 +1,10 @@
-"""The judge without rooms: for one's own entry, on one's own machine, and in a lab.
+"""The judge without sandboxes: for one's own entry, on one's own machine, and in a lab.
 
 Referee, network and clock are the judge's, and so are the scores. The ranks are plain processes:
 they are forked before any data are drawn, may ask of the system only what `closed_calls` leaves,
 and have the judge's limits of memory and time. But there are no walls around them: they see the
 files and processes that their user sees. So a score from here counts for whoever has written the
-entry, and in a lab, where the whole notebook has a room of its own; it counts for nobody else. It
+entry, and in a lab, where the whole notebook has a sandbox of its own; it counts for nobody else. It
 needs neither bubblewrap nor root.
 """
 
@@ -27,7 +27,7 @@ from manyhands.hackathon.judge import closed_calls
 from manyhands.hackathon.judge.judging import SEED_BYTES
 from manyhands.hackathon.judge.one_run import played
 from manyhands.hackathon.judge.referee import Run
-from manyhands.hackathon.judge.sandboxes import ENVIRONMENT, NoRooms, Room, Rooms
+from manyhands.hackathon.judge.sandboxes import ENVIRONMENT, NoSandboxesError, Sandbox, Sandboxes
 
 if TYPE_CHECKING:
     from typing import Any
@@ -48,8 +48,8 @@ def why_not() -> str | None:
     )
 
 
-class OpenRoom(Room):
-    """A rank's keeper, as a `Room` has one, in a plain process."""
+class OpenSandbox(Sandbox):
+    """A rank's keeper, as a `Sandbox` has one, in a plain process."""
 
     def __init__(self) -> None:
         from manyhands.hackathon.judge import sandbox_keeper
@@ -66,30 +66,31 @@ class OpenRoom(Room):
         theirs.close()
 
     def close(self) -> None:
+        """Let the keeper end, and wait for that."""
         self.line.close()  # the keeper reads its end, and goes
         os.waitpid(self.keeper, 0)
 
 
-class OpenRooms(Rooms):
-    """An `OpenRoom` for each rank, forked from this process.
+class OpenSandboxes(Sandboxes):
+    """An `OpenSandbox` for each rank, forked from this process.
 
     The last is closed first: it holds the others' lines.
     """
 
-    room, why_none = OpenRoom, staticmethod(why_not)
+    sandbox, why_none = OpenSandbox, staticmethod(why_not)
 
 
 def serve() -> None:
     """In a process of its own: answers each line with an order by a line with what came of it."""
     ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)  # no rank looks into it
-    with OpenRooms(max(one.ranks for one in CHALLENGES.values())) as rooms:
+    with OpenSandboxes(max(challenge.ranks for challenge in CHALLENGES.values())) as sandboxes:
         for line in sys.stdin:
             order = json.loads(line)
             challenge = replace(CHALLENGES[order["challenge"]], **order["changed"])
             seed = (
                 bytes.fromhex(order["seed"]) if order["seed"] else secrets.token_bytes(SEED_BYTES)
             )
-            run, referee = played(challenge, rooms[: challenge.ranks], order["source"], seed)
+            run, referee = played(challenge, sandboxes[: challenge.ranks], order["source"], seed)
             last = referee.weights[0]
             weights = last.hex() if last and order["weights"] and not run.problem else ""
             print(json.dumps([asdict(run), referee.said, weights]), flush=True)
@@ -98,12 +99,12 @@ def serve() -> None:
 class OpenJudge:
     """A judge in a process of its own, kept for the next run; a context manager.
 
-    Raises `NoRooms`.
+    Raises `NoSandboxesError`.
     """
 
     def __enter__(self) -> OpenJudge:
         if why_not():
-            raise NoRooms(why_not())
+            raise NoSandboxesError(why_not())
         self.process = subprocess.Popen(
             [sys.executable, "-I", "-c", PROGRAM],
             env=ENVIRONMENT,
@@ -138,8 +139,9 @@ class OpenJudge:
     def weights(
         self, challenge: Challenge, source: str, seed: bytes, **changed: Any
     ) -> tuple[Run, bytes]:
-        """(the `Run`, the weights at the end as bytes of float32; none where there is a
-        problem).
+        """(the `Run`, the weights at the end as bytes of float32).
+
+        There are no weights where there is a problem.
         """
         run, _, weights = self._asked(challenge, source, seed, changed, True)
         return run, bytes.fromhex(weights)
@@ -167,6 +169,6 @@ class OpenJudge:
         except BrokenPipeError:
             answer = ""
         if not answer:
-            raise NoRooms("The judge's process has ended.")
+            raise NoSandboxesError("The judge's process has ended.")
         run, said, given = json.loads(answer)
         return Run(**run), said, given

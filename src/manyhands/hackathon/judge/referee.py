@@ -13,7 +13,14 @@ from manyhands.hackathon.challenges import tasks
 from manyhands.hackathon.challenges.model import network_of
 from manyhands.hackathon.judge import frames, honesty
 from manyhands.hackathon.judge.accelerator import Accelerator, accuracy, flat, load
-from manyhands.hackathon.judge.network import ANYBODY, DTYPES, PATTERNS, Network, Operation, Refused
+from manyhands.hackathon.judge.network import (
+    ANYBODY,
+    DTYPES,
+    PATTERNS,
+    Network,
+    Operation,
+    RefusedError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,6 +57,7 @@ class Run:
     gap: float = 0.0  # the largest one in the losses that were asked for
 
     def as_record(self) -> RunRecord:
+        """The run as it is written into a record."""
         record = {
             name: (
                 [round(one, 4) for one in value]
@@ -104,19 +112,19 @@ class Referee:
     async def serve(
         self, rank: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        """Until the rank has given its weights; raises `Refused`."""
+        """Until the rank has given its weights; raises `RefusedError`."""
         while self.weights[rank] is None:
             try:
                 head, payload = await frames.read(reader)
                 self.heard()
                 answer = await self._answer(rank, head, payload)
             except (asyncio.IncompleteReadError, ConnectionError):
-                raise Refused(f"Rank {rank} has ended without giving its weights.") from None
-            except frames.Broken as broken:
-                raise Refused(f"Rank {rank}: {broken}") from None
+                raise RefusedError(f"Rank {rank} has ended without giving its weights.") from None
+            except frames.BrokenMessageError as broken:
+                raise RefusedError(f"Rank {rank}: {broken}") from None
             except (LookupError, TypeError, ValueError, ArithmeticError, RuntimeError) as error:
                 # also of torch
-                raise Refused(
+                raise RefusedError(
                     f"Rank {rank} has sent the judge what the model, the batches and the group "
                     f"never send ({type(error).__name__})."
                 ) from None
@@ -155,7 +163,7 @@ class Referee:
             self._take_weights(rank, payload)
             self.network.leave(rank)
         elif do == "failed":
-            raise Refused(f"Rank {rank}: {in_a_line(head['text'])}")
+            raise RefusedError(f"Rank {rank}: {in_a_line(head['text'])}")
         else:
             raise ValueError(do)
         return None
@@ -202,7 +210,7 @@ class Referee:
                 int(head["tag"]),
             )
             if operation.peer == rank:
-                raise Refused(f"Rank {rank} sends to itself.")
+                raise RefusedError(f"Rank {rank} sends to itself.")
         else:
             PATTERNS[call]
             members = operation.members = tuple(map(self._rank, head["members"]))
@@ -223,7 +231,7 @@ class Referee:
     def _check(self, operation: Operation, ranks: int) -> None:
         elements, splits = operation.given.numel(), operation.splits
         if operation.call == "reduce_scatter" and elements % ranks:
-            raise Refused(
+            raise RefusedError(
                 f"Rank {operation.rank}: reduce_scatter of {elements} elements among {ranks} ranks "
                 "cannot be divided equally."
             )
@@ -258,8 +266,9 @@ class Referee:
         )
 
     def _gap(self, network: nn.Module) -> float:
-        """The largest gap in the losses down to the one of the trained weights, which `network`
-        has.
+        """The largest gap in the losses down to that of the trained weights.
+
+        `network` has the trained weights.
         """
         x, y = map(torch.cat, zip(*self.task.shards, strict=True))
         with torch.no_grad():

@@ -1,7 +1,8 @@
-"""What is made anew for each run in a room: process IDs that start at 1, and a `/proc` in which
-there are only these.
+"""What is made anew for each run in a sandbox.
 
-The room's first process has the right to make namespaces (`CAP_SYS_ADMIN` of the room's own user
+These are process IDs that start at 1, and a `/proc` in which there are only these.
+
+The sandbox's first process has the right to make namespaces (`CAP_SYS_ADMIN` of the sandbox's own user
 namespace); a rank gives it up before it reads the entry. `/proc` is a folder in memory with an
 empty folder for each process of a run: the system's own tells of the whole machine in `/proc/sys`,
 `loadavg` or `meminfo`, and its `/proc/self/smaps` counts how many processes of the machine have a
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-CAPABILITIES = ("CAP_SYS_ADMIN",)  # what the room's first process needs for this
+CAPABILITIES = ("CAP_SYS_ADMIN",)  # what the sandbox's first process needs for this
 _NEW_IDS = 0x20000000
 _NO_SETUID, _NO_DEVICES, _NO_PROGRAMS, _READ_ONLY, _AGAIN = 2, 4, 8, 1, 32
 _CAPABILITY_VERSION = 0x20080522
@@ -29,7 +30,7 @@ FIRST, RANK = "1", "2"  # the process IDs of a run
 
 
 class OneSpace:
-    """No namespaces: a run has the process IDs that come next. For ranks without rooms."""
+    """No namespaces: a run has the process IDs that come next. For ranks without sandboxes."""
 
     def __init__(self) -> None:
         self.pages = os.open("/proc/self/statm", os.O_RDONLY)
@@ -39,18 +40,22 @@ class OneSpace:
         return int(os.pread(self.pages, 100, 0).split()[0]) * resource.getpagesize()
 
     def begin(self) -> None:
+        """Do nothing before a run."""
         pass
 
     def leave(self) -> None:
+        """Do nothing in the process of a run."""
         pass
 
     def end(self) -> None:
+        """Do nothing after a run."""
         pass
 
 
 class RunSpaces(OneSpace):
-    """The namespaces of the runs in a room, one run after the other; made once, by the room's first
-    process.
+    """The namespaces of the runs in a sandbox, one run after the other.
+
+    The sandbox's first process makes them once.
     """
 
     _first: int  # the process ID of the one that ends with a run
@@ -62,8 +67,9 @@ class RunSpaces(OneSpace):
             _cover(place, (FIRST, RANK) if place == "/proc" else ())
 
     def begin(self) -> None:
-        """The process that is forked next has process ID 2; 1 is one that does nothing, and with
-        which all end.
+        """Let the process that is forked next have process ID 2.
+
+        Process 1 does nothing, and all end with it.
         """
         _ask("setns", self._own, _NEW_IDS)  # else the kernel makes no second one
         _ask("unshare", _NEW_IDS)
@@ -84,7 +90,7 @@ class RunSpaces(OneSpace):
 
 
 def trial() -> None:
-    """Whether a room can make all this here; for its first process.
+    """Whether a sandbox can make all this here; for its first process.
 
     Raises OSError where it cannot.
     """
@@ -95,8 +101,9 @@ def trial() -> None:
 
 
 def _cover(place: str, folders: Iterable[str]) -> None:
-    """Put a folder in memory over this one, with these empty folders, which then can only be
-    read.
+    """Put a folder in memory over this one, with these empty folders.
+
+    It can only be read then.
     """
     flags = _NO_SETUID | _NO_DEVICES | _NO_PROGRAMS
     _ask(

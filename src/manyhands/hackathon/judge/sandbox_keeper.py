@@ -1,4 +1,4 @@
-"""The first process of a rank's room.
+"""The first process of a rank's sandbox.
 
 It has torch loaded, and forks a new process for each run of an entry, so that nothing of one run is
 there in the next. It runs nothing of an entry itself.
@@ -68,7 +68,7 @@ class _OfEntry(OfModel, total=False):
 
 
 class OrderOfAll(_OfEntry):
-    """What the rooms of all ranks are told of a run."""
+    """What the sandboxes of all ranks are told of a run."""
 
     ranks: int
     memory_mib: int
@@ -76,7 +76,7 @@ class OrderOfAll(_OfEntry):
 
 
 class Order(OrderOfAll):
-    """What a room is told of a run."""
+    """What a sandbox is told of a run."""
 
     rank: int
 
@@ -93,7 +93,7 @@ MOST_ORDER_BYTES, MOST_FILES = 2**20, 64
 
 
 def main(number: int, spaces: OneSpace | None = None) -> None:
-    """`spaces` are the namespaces of each run, in a room (`RunSpaces`)."""
+    """`spaces` are the namespaces of each run, in a sandbox (`RunSpaces`)."""
     spaces = spaces or OneSpace()
     # the first process of a namespace gets only signals that it handles
     signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -101,11 +101,11 @@ def main(number: int, spaces: OneSpace | None = None) -> None:
     line = socket.socket(fileno=number)
     line.send(b"ready")
     while True:
-        told, fds, _, _ = socket.recv_fds(line, MOST_ORDER_BYTES, 1)
-        if not told:
+        text, fds, _, _ = socket.recv_fds(line, MOST_ORDER_BYTES, 1)
+        if not text:
             return
         if fds:  # else the end of a run that has ended meanwhile
-            order, told = json.loads(told), b""  # so that a rank does not have its entry's text
+            order, text = json.loads(text), b""  # so that a rank does not have its entry's text
             line.send(json.dumps(_run(line, order, fds[0], spaces)).encode())
 
 

@@ -1,5 +1,7 @@
-"""Closed rooms, one for each rank: bubblewrap's namespaces, in which there is no network, no other
-process, and no place to write.
+"""Sandboxes, one for each rank.
+
+They are bubblewrap's namespaces, in which there is no network, no other process, and no place to
+write.
 """
 
 from __future__ import annotations
@@ -40,8 +42,8 @@ ENVIRONMENT = {
 }
 
 
-class NoRooms(Exception):
-    """This machine cannot make such rooms; the message says what is missing."""
+class NoSandboxesError(Exception):
+    """This machine cannot make such sandboxes; the message says what is missing."""
 
 
 def why_none() -> str | None:
@@ -58,8 +60,9 @@ def why_none() -> str | None:
 
 @functools.cache
 def _lack_of_spaces() -> str:
-    """Why a room cannot make the namespaces of a run here (a security module can forbid it), or
-    "".
+    """Why a sandbox cannot make the namespaces of a run here, or "".
+
+    A security module can forbid it.
     """
     done = subprocess.run(
         [*_walls(), sys.executable, "-I", "-c", TRIAL],
@@ -71,9 +74,10 @@ def _lack_of_spaces() -> str:
     return " ".join(["a room cannot make namespaces here.", *last]) if done.returncode else ""
 
 
-class Room:
-    """A room of its own, with its keeper in it, which does not yet answer: `ready` waits for
-    that.
+class Sandbox:
+    """A sandbox with its keeper in it, which does not yet answer.
+
+    `ready` waits for that.
     """
 
     def __init__(self) -> None:
@@ -91,6 +95,7 @@ class Room:
             )
 
     def ready(self) -> None:
+        """Wait until the keeper answers; raises NoSandboxesError if it does not."""
         self.line.settimeout(START_S)
         try:
             if self.line.recv(16) == b"ready":
@@ -99,7 +104,7 @@ class Room:
             pass
         self.said.seek(0)
         last = self.said.read().decode(errors="replace").strip().splitlines()[-1:]
-        raise NoRooms(" ".join(["A rank's room did not open.", *last]))
+        raise NoSandboxesError(" ".join(["A rank's room did not open.", *last]))
 
     def begin(self, order: Order) -> socket.socket:
         """Begin a run; gives the judge's end of the rank's socket."""
@@ -115,30 +120,31 @@ class Room:
         return json.loads(self.line.recv(1000))
 
     def close(self) -> None:
+        """End what is open, and all processes in it."""
         self.process.kill()
         self.process.wait()
         self.line.close()
         self.said.close()
 
 
-class Rooms(list[Room]):
-    """A `Room` for each rank; a context manager. Raises `NoRooms`."""
+class Sandboxes(list[Sandbox]):
+    """A `Sandbox` for each rank; a context manager. Raises `NoSandboxesError`."""
 
-    room, why_none = Room, staticmethod(why_none)
+    sandbox, why_none = Sandbox, staticmethod(why_none)
 
     def __init__(self, ranks: int) -> None:
         super().__init__()
         why = self.why_none()
         if why:
-            raise NoRooms(why)
+            raise NoSandboxesError(why)
         self.ranks = ranks
 
-    def __enter__(self) -> Rooms:
+    def __enter__(self) -> Sandboxes:
         try:
             for _ in range(self.ranks):
-                self.append(self.room())
-            for room in self:
-                room.ready()
+                self.append(self.sandbox())
+            for sandbox in self:
+                sandbox.ready()
         except BaseException:
             self.close()
             raise
@@ -148,6 +154,7 @@ class Rooms(list[Room]):
         self.close()
 
     def close(self) -> None:
+        """End what is open, and all processes in it."""
         while self:
             self.pop().close()
 
@@ -156,10 +163,10 @@ def _walls() -> list[str]:
     """bubblewrap and its options.
 
     All that can be seen can only be read: a file would be a way from run to run. The first process
-    inside may make namespaces (`run_spaces`), for which it must be root of the room's users; what a
+    inside may make namespaces (`run_spaces`), for which it must be root of the sandbox's users; what a
     rank may ask of the system is closed in the rank itself.
     """
-    spaces = [one for one in bubblewrap.namespaces() if one != "--disable-userns"]
+    spaces = [space for space in bubblewrap.namespaces() if space != "--disable-userns"]
     options = [
         shutil.which("bwrap") or "bwrap",
         *bubblewrap.frame_options(spaces, []),

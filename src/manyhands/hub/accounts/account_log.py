@@ -1,5 +1,6 @@
-"""What was done with accounts, and every log-in: one JSON object a line, appended, never
-changed.
+"""What was done with accounts, and every log-in.
+
+The log has one JSON object a line, which is appended and never changed.
 """
 
 from __future__ import annotations
@@ -38,12 +39,12 @@ def write(folder: str | Path, action: str, name: str | None = None, **facts: obj
 
 def read(folder: str | Path) -> list[dict[str, Any]]:
     """All lines, as dictionaries; a line that was cut off by a crash is passed over."""
-    found: list[dict[str, Any]] = []
+    lines: list[dict[str, Any]] = []
     with suppress(FileNotFoundError):
         for line in (Path(folder) / NAME).read_text(encoding="utf-8").split("\n"):
             with suppress(ValueError):
-                found.append(json.loads(line))
-    return found
+                lines.append(json.loads(line))
+    return lines
 
 
 def _who() -> str:

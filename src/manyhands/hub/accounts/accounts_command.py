@@ -53,11 +53,12 @@ AT_ANOTHER = (
 )
 
 
-class NotDone(AccountError):
+class NotDoneError(AccountError):
     """What was asked for is possible, and could not be done to its end."""
 
 
 def parser() -> argparse.ArgumentParser:
+    """Make the parser of `manyhands accounts` with all its commands."""
     made = command_parser(
         "accounts",
         DESCRIPTION,
@@ -85,17 +86,17 @@ def parser() -> argparse.ArgumentParser:
         ),
     )
     several.add_argument("table", type=Path, metavar="CSV")
-    for one in (create, several):
-        one.add_argument("--expires", required=True, metavar="WHEN", help=TIME)
-        one.add_argument("--role", choices=ROLES, default=ATTENDEE)
+    for command in (create, several):
+        command.add_argument("--expires", required=True, metavar="WHEN", help=TIME)
+        command.add_argument("--role", choices=ROLES, default=ATTENDEE)
     reset = actions.add_parser(
         "reset", help="make new passwords, which also reopens revoked accounts"
     )
-    for one in (create, several, reset):
-        one.add_argument(
+    for command in (create, several, reset):
+        command.add_argument(
             "--address", help="the address on the papers (default: where the hub was last started)"
         )
-        one.add_argument(
+        command.add_argument(
             "--out",
             type=Path,
             metavar="FOLDER",
@@ -112,8 +113,8 @@ def parser() -> argparse.ArgumentParser:
         "restore",
         help="put the files of the newest archive back into the home, next to what it contains",
     )
-    for one in (reset, extend, revoke, purge, restore):
-        one.add_argument("names", nargs="*" if one is purge else "+", metavar="NAME")
+    for command in (reset, extend, revoke, purge, restore):
+        command.add_argument("names", nargs="*" if command is purge else "+", metavar="NAME")
     purge.add_argument(
         "--ended", action="store_true", help="all accounts that are expired or revoked"
     )
@@ -121,6 +122,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """Run `manyhands accounts` with these arguments; returns the exit status."""
     options = completed(parser()).parse_args(argv)
     try:
         folder = hub_folder(options.home)
@@ -130,7 +132,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         ACTIONS[options.action](accounts, options)
     except (AccountError, NotAClone, OSError) as problem:
         print(f"manyhands accounts: {printable(problem)}", file=sys.stderr)
-        return 1 if isinstance(problem, NotDone) else 2
+        return 1 if isinstance(problem, NotDoneError) else 2
     return 0
 
 
@@ -249,7 +251,7 @@ def _hand_out(
         table, paper = handout.write(folder, made, where)
     except OSError as problem:
         names = " ".join(account.name for account, _ in made)
-        raise NotDone(NO_PAPERS.format(why=problem, names=names)) from None
+        raise NotDoneError(NO_PAPERS.format(why=problem, names=names)) from None
     print(
         f"{len(made)} account{'s' if len(made) > 1 else ''}: "
         f"{', '.join(account.name for account, _ in made)}"
@@ -266,7 +268,7 @@ def _hand_out(
 
 def _list(accounts: Accounts, options: argparse.Namespace) -> None:
     rows = [("name", "role", "state", "until", "archived", "who")]
-    for account in sorted(accounts.load().values(), key=lambda one: one.name):
+    for account in sorted(accounts.load().values(), key=lambda account: account.name):
         archived = local_time(account.archived) if account.archived else ""
         rows.append(
             (
@@ -278,10 +280,10 @@ def _list(accounts: Accounts, options: argparse.Namespace) -> None:
                 account.full_name,
             )
         )
-    widths = [max(map(len, column)) for column in zip(*rows, strict=False)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         print(
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)).rstrip()
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         )
 
 
@@ -318,7 +320,7 @@ def _purge(accounts: Accounts, options: argparse.Namespace) -> None:
         except AccountError as problem:  # one home does not keep the others
             wrong.append(str(problem))
     if wrong:
-        raise NotDone("\n".join(wrong))
+        raise NotDoneError("\n".join(wrong))
 
 
 def _restore(accounts: Accounts, options: argparse.Namespace) -> None:
@@ -329,7 +331,7 @@ def _restore(accounts: Accounts, options: argparse.Namespace) -> None:
         except AccountError as problem:  # one home does not keep the others
             wrong.append(str(problem))
     if wrong:
-        raise NotDone("\n".join(wrong))
+        raise NotDoneError("\n".join(wrong))
 
 
 ACTIONS = {

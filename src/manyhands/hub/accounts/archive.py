@@ -32,8 +32,9 @@ If there are files of another user in {home}, give them to the person, chown -R 
 
 
 def archive(accounts: Accounts, name: str) -> Path | None:
-    """Pack the home into `archive/NAME-TIME.tar.gz`, mode 600; returns its path, or None where
-    there is no home.
+    """Pack the home into `archive/NAME-TIME.tar.gz`, mode 600.
+
+    Returns its path, or None where there is no home.
 
     What the person has closed is opened to them first. Raises AccountError if it cannot be read
     whole; the log says what is too deep to be packed. The caller sees to it that none of the
@@ -90,8 +91,9 @@ def newest(accounts: Accounts, name: str) -> Path | None:
 
 
 def restore(accounts: Accounts, name: str) -> Path:
-    """Unpack the newest archive into the home, or, where files are there, into a new folder in it;
-    returns that folder.
+    """Unpack the newest archive into the home, or into a new folder in it.
+
+    The new folder is used where the home has files. Returns the folder.
     """
     account, home, packed = accounts.get(name), accounts.home(name), newest(accounts, name)
     if packed is None:
@@ -143,12 +145,12 @@ def purge(accounts: Accounts, name: str) -> Path | None:
     return kept
 
 
-def wait_until_quiet(account: Account, patience_s: float = 30) -> None:
+def wait_until_quiet(account: Account, timeout_s: float = 30) -> None:
     """Wait until no process of the person runs; raises AccountError.
 
     Without root they cannot be told from our own.
     """
-    until = time.monotonic() + patience_s
+    until = time.monotonic() + timeout_s
     while os.geteuid() == 0 and _processes(account):
         if time.monotonic() > until:
             raise AccountError(

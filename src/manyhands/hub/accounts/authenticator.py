@@ -1,5 +1,6 @@
-"""Log-in against the table of accounts: with an end, with limited attempts, and with every attempt
-in the log.
+"""Log-in against the table of accounts.
+
+It has an end and limited attempts, and every attempt is in the log.
 """
 
 from __future__ import annotations
@@ -55,8 +56,9 @@ class Attempts:
         self.failures: dict[tuple[str, Hashable], deque[float]] = defaultdict(deque)
 
     def wait_s(self, name: str, place: str, known: bool = False) -> float:
-        """How long nobody may try this name there; 0 if they may now. known:
-        in a browser in which this person has logged in.
+        """How many seconds nobody may try this name there; 0 if they may now.
+
+        known: in a browser in which this person has logged in.
         """
         waits = [0.0]
         for kind, key in self._keys(name, place, known).items():
@@ -66,6 +68,7 @@ class Attempts:
         return max(waits)
 
     def failed(self, name: str, place: str, known: bool = False) -> None:
+        """Count a wrong password against the name, the place or both, as `_keys` says."""
         for kind, key in self._keys(name, place, known).items():
             self._recent(kind, key).append(self.now())
         if len(self.failures) > 10_000:  # many made-up names: forget what is over
@@ -74,6 +77,7 @@ class Attempts:
                     del self.failures[kind_key]
 
     def succeeded(self, name: str, place: str) -> None:
+        """Forget the wrong passwords of a person who has logged in."""
         for kind, key in (("name in its browser", name), ("name and place", (name, place))):
             self.failures.pop((kind, key), None)
 
@@ -103,11 +107,13 @@ class TrialAuthenticator(Authenticator):
         self.nobody = new_key("nobody")  # so that an unknown name takes as long as a wrong password
 
     def normalize_username(self, username: str) -> str:
+        """Return the name as the table has it, however it was typed."""
         return unicodedata.normalize("NFKC", username).strip().lower()
 
     async def authenticate(self, handler: Any, data: dict[str, str]) -> dict[str, Any] | None:
-        """The person and the role as a group, or None for a wrong name or password;
-        an HTTPError tells the person anything else.
+        """The person and the role as a group, or None for a wrong name or password.
+
+        An HTTPError tells the person anything else.
         """
         name, accounts = self.normalize_username(data["username"]), self.accounts.load()
         where, known = (
@@ -147,8 +153,9 @@ class TrialAuthenticator(Authenticator):
         account_log.write(self.folder, action, name[:64], address=where)
 
     async def refresh_user(self, user: Any, handler: RequestHandler | None = None) -> bool:
-        """False turns the session out: the account has ended, is gone, or was opened anew after the
-        session began.
+        """Whether the session may go on; False turns it out.
+
+        That is so where the account has ended, is gone, or was opened anew after the session began.
         """
         account = self.accounts.load().get(user.name)
         return account is not None and account.admits(

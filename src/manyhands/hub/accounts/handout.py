@@ -66,8 +66,9 @@ def new_folder(folder: str | Path) -> Path:
 
 
 def write(folder: Path, made: Sequence[tuple[Account, str]], address: str) -> tuple[Path, Path]:
-    """Write `accounts.csv` and `accounts.pdf` into the folder, readable by their owner alone;
-    returns their paths.
+    """Write `accounts.csv` and `accounts.pdf`, readable by their owner alone.
+
+    Returns their paths.
     """
     table, paper = folder / "accounts.csv", folder / "accounts.pdf"
     # the mark lets spreadsheets read Japanese
@@ -93,8 +94,9 @@ def _harmless(row: dict[str, str]) -> dict[str, str]:
 
 
 def pdf(slips: Iterable[dict[str, str]]) -> bytes:
-    """The bytes of an A4 document with eight slips a page; the font that shows Japanese is inside
-    it.
+    """The bytes of an A4 document with eight slips a page.
+
+    The font that shows Japanese is inside it.
     """
     from fpdf import FPDF
 
@@ -176,7 +178,7 @@ def _text(
 
 def _inside(package: str, name: str) -> Path:
     """The path of a file of an installed package, without importing it."""
-    found = importlib.util.find_spec(package)
-    if found is None or found.origin is None:
+    spec = importlib.util.find_spec(package)
+    if spec is None or spec.origin is None:
         raise ModuleNotFoundError(f"No module named {package!r}", name=package)
-    return Path(found.origin).parent / name
+    return Path(spec.origin).parent / name

@@ -15,13 +15,15 @@ LATEST = datetime(LATEST_YEAR + 1, 1, 1).timestamp()
 
 
 def until(text: str, now: float | None = None) -> float:
-    """`60s`, `30m`, `12h`, `3d`, `2w` from now, or a date `2026-12-01` (its end) or
-    `2026-12-01T18:00`, as seconds since 1970.
+    """A time as seconds since 1970.
+
+    It is `60s`, `30m`, `12h`, `3d`, `2w` from now, or a date `2026-12-01` (its end) or
+    `2026-12-01T18:00`.
     """
     now = time.time() if now is None else now
-    if found := re.fullmatch(r"(\d+)([smhdw])", text.strip()):
-        count = int(found[1]) if len(found[1]) < 20 else math.inf
-        return _in_calendar(now + count * UNITS_S[found[2]], text)
+    if match := re.fullmatch(r"(\d+)([smhdw])", text.strip()):
+        count = int(match[1]) if len(match[1]) < 20 else math.inf
+        return _in_calendar(now + count * UNITS_S[match[2]], text)
     try:
         end = datetime.fromisoformat(
             text.strip() + ("T23:59:59" if len(text.strip()) == 10 else "")

@@ -1,5 +1,6 @@
-"""Passwords that can be read aloud and typed from paper: three words of three syllables, 54 bits;
-kept as scrypt only.
+"""Passwords that can be read aloud and typed from paper.
+
+They have three words of three syllables, 54 bits, and are kept as scrypt only.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""The table of trial accounts: `accounts.json` in the hub's folder, changed in one step under a
-lock, closed to other users.
+"""The table of trial accounts: `accounts.json` in the hub's folder.
+
+It is changed in one step under a lock, and closed to other users.
 """
 
 from __future__ import annotations
@@ -64,6 +65,7 @@ class Account:
         return self.state == "open" and self.since <= session_began
 
     def accepts(self, password: str) -> bool:
+        """Whether this is the account's password."""
         return matches(password, self.salt, self.key)
 
 
@@ -150,8 +152,9 @@ class Accounts:
         return made
 
     def _new_uid(self, table: Table) -> int:
-        """A number that no user of this machine has, and that no account has ever had:
-        files of a purged one stay nobody's.
+        """A number that no user of this machine has, and that no account has ever had.
+
+        So the files of a purged account belong to nobody.
         """
         first = max([self._read()[1], *(account.uid + 1 for account in table.values())])
         taken = {entry.pw_uid for entry in pwd.getpwall()}
@@ -199,8 +202,9 @@ class Accounts:
         return made
 
     def note_archived(self, name: str, path: Path, **facts: object) -> None:
-        """Remember that an ended account's home was archived, unless it was opened again meanwhile;
-        the keeper calls it.
+        """Remember that an ended account's home was archived.
+
+        Nothing is done if it was opened again meanwhile. The keeper calls it.
         """
         with self._changing() as table:
             account = _find(table, name)

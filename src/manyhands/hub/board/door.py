@@ -1,5 +1,6 @@
-"""The socket of the board, through which results, predictions and entries come in: a line of JSON,
-a line back.
+"""The socket of the board, through which results, predictions and entries come in.
+
+Each connection has a line of JSON, and a line back.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from manyhands.hub.board.service import Service
 
 
-CONNECTIONS, PATIENCE_S = 4, 5  # of one person at the same time; for a message
+CONNECTIONS, TIMEOUT_S = 4, 5  # of one person at the same time; for a message
 
 
 class Answer(TypedDict, total=False):
@@ -51,7 +52,7 @@ class Door:
         self.connections[uid] += 1
         try:
             if account and self.connections[uid] <= CONNECTIONS:
-                async with asyncio.timeout(PATIENCE_S):
+                async with asyncio.timeout(TIMEOUT_S):
                     answer = self.service.take(account, await reader.readuntil(b"\n"))
                     writer.write(hub_client.as_line(answer))
                     await writer.drain()

@@ -1,5 +1,6 @@
-"""What the board reads and writes in the hub's folder:
-the accounts, the units' criteria, and its own file of results.
+"""What the board reads and writes in the hub's folder.
+
+These are the accounts, the units' criteria, and its own file of results.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from manyhands.checks.record import BLOCKED, MIME
 from manyhands.hub.accounts.table import ATTENDEE, Accounts
-from manyhands.hub.board.state import BadResult, Criterion
+from manyhands.hub.board.state import BadResultError, Criterion
 from manyhands.hub.folder import is_classroom
 
 if TYPE_CHECKING:
@@ -57,33 +58,34 @@ class People:
         return account if account and account.state == "open" else None
 
     def of_uid(self, uid: int | None) -> Account | None:
-        """The same for whose processes carry this number;
-        in a demonstration all have that of the one person who runs it.
+        """The account whose processes carry this number, or None.
+
+        In a demonstration, all have that of the one person who runs it.
         """
         table = self.look()
         if not is_classroom() and uid == os.geteuid():
             uid = next((account.uid for account in table.values()), None)
-        account = next((one for one in table.values() if one.uid == uid), None)
+        account = next((account for account in table.values() if account.uid == uid), None)
         return account if account and account.state == "open" else None
 
     def attendees(self, uids_with_results: Container[int] = ()) -> dict[int, Account]:
-        """{uid: Account} of all attendees that are open, and of those with results whose time is
-        over.
-        """
+        """{uid: Account} of all open attendees, and of ended ones with results."""
         return {
-            one.uid: one
-            for one in self.look().values()
-            if one.role == ATTENDEE and (one.state == "open" or one.uid in uids_with_results)
+            account.uid: account
+            for account in self.look().values()
+            if account.role == ATTENDEE
+            and (account.state == "open" or account.uid in uids_with_results)
         }
 
     def staff(self) -> set[int]:
         """The uids of instructors and assistants."""
-        return {one.uid for one in self.look().values() if one.role != ATTENDEE}
+        return {account.uid for account in self.look().values() if account.role != ATTENDEE}
 
 
 class Course:
-    """The criteria of each unit, those of the references that attendees' checks compare with; and
-    the questions.
+    """The criteria of each unit, and the questions.
+
+    The criteria are those of the references that attendees' checks compare with.
     """
 
     def __init__(self, folder: str | Path) -> None:
@@ -133,13 +135,19 @@ def _criteria(shown: dict[str, list[dict[str, Any]]], lab: dict[str, Any]) -> It
     A check that shows no record is one criterion: its output as a whole.
     """
     facts = [cell["metadata"].get("nbgrader", {}) for cell in lab["cells"]]
-    points = {one["grade_id"]: one.get("points", 0) for one in facts if "grade_id" in one}
+    points = {fact["grade_id"]: fact.get("points", 0) for fact in facts if "grade_id" in fact}
     for check, outputs in shown.items():
         records = [output["data"][MIME] for output in outputs if MIME in output.get("data", {})]
         if records:
             yield from (
-                Criterion(check, one["name"], one["text"], one["points"], one["status"] == BLOCKED)
-                for one in records[0]["criteria"]
+                Criterion(
+                    check,
+                    criterion["name"],
+                    criterion["text"],
+                    criterion["points"],
+                    criterion["status"] == BLOCKED,
+                )
+                for criterion in records[0]["criteria"]
             )
         else:
             yield Criterion(check, check, check.removesuffix("-check"), points[check])
@@ -162,7 +170,7 @@ class File:
             for line in file:
                 try:
                     self.board.from_line(json.loads(line))
-                except (ValueError, BadResult) as problem:
+                except (ValueError, BadResultError) as problem:
                     print(
                         f"board: skipped a line of {self.path}: {problem}",
                         file=sys.stderr,

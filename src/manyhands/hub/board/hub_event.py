@@ -1,6 +1,7 @@
-"""The hackathon of a hub: the folder `hackathon` in the hub's folder, made by `manyhands hack
-event`. Teams are lists of accounts in its event.toml. Whose entry it is follows from the account
-that hands it in.
+"""The hackathon of a hub: the folder `hackathon` in the hub's folder.
+
+`manyhands hack event` makes it. Teams are lists of accounts in its event.toml. Whose entry it is
+follows from the account that hands it in.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class HubEvent:
     def event(self) -> Event:
         """The `Event`, which follows its log; a new one when the settings have changed.
 
-        Raises BadEvent.
+        Raises BadEventError.
         """
         from manyhands.hackathon.event.event import Event
 
@@ -51,14 +52,15 @@ class HubEvent:
         return self.known
 
     def is_there(self) -> bool:
+        """Whether the hub's folder has an event."""
         return (self.folder / SETTINGS).exists()
 
     def take(self, account: Account, message: dict[str, Any]) -> Answer:
         """{"said": ...} or {"error": ...} for what an account asks."""
-        from manyhands.hackathon.entry.entry_file import BadEntry
-        from manyhands.hackathon.event.event import NotTaken
-        from manyhands.hackathon.event.event_settings import BadEvent
-        from manyhands.hackathon.event.hub_line import DOES
+        from manyhands.hackathon.entry.entry_file import BadEntryError
+        from manyhands.hackathon.event import team_requests
+        from manyhands.hackathon.event.event import NotTakenError
+        from manyhands.hackathon.event.event_settings import BadEventError
 
         if not self.is_there():
             return {"error": NONE}
@@ -69,10 +71,10 @@ class HubEvent:
                 return {"error": f"{account.name} is not in a team. Ask the organisers."}
             if message["hack"] == "withdraw" and event.now() > event.settings.ends:
                 return {"error": "The event is over. Ask the organisers."}
-            said = DOES[message["hack"]](event, team, *_values(message))
-        except (NotTaken, BadEntry) as problem:
+            said = team_requests.do(event, team, message["hack"], message["values"])
+        except (NotTakenError, BadEntryError) as problem:
             return {"error": str(problem)[: _most_letters()]}
-        except (BadEvent, FileNotFoundError):
+        except (BadEventError, FileNotFoundError):
             return {"error": "The event's settings are invalid. Tell the organisers."}
         except (KeyError, TypeError):
             return {"error": "This is not a request that the hackathon knows."}
@@ -81,8 +83,9 @@ class HubEvent:
         return {"said": shortened(said, _most_letters())}
 
     def page(self, name: str) -> str | None:
-        """The board's page, or the big screen's, as the judge has written it; None where there is
-        none.
+        """The board's page, or the big screen's, as the judge has written it.
+
+        None where there is none.
         """
         try:
             return (self.folder / "board" / f"{name}.html").read_text(encoding="utf-8")
@@ -97,12 +100,14 @@ else:
 
 
 class EventPage(_Handler):
-    """The pages of the hackathon's board, for everybody whose account is open; for a `Handler` of
-    the service.
+    """The pages of the hackathon's board, for everybody whose account is open.
+
+    It completes a `Handler` of the service.
     """
 
     @authenticated
     def get(self, name: str) -> None:
+        """Send the board's page, or the big screen's."""
         page = self.service.hackathon.page(name) if self.account else None
         if page is None:
             raise HTTPError(
@@ -115,8 +120,9 @@ class EventPage(_Handler):
 
 
 def shortened(text: str, most: int) -> str:
-    """Lines of `most` letters at most together: where there are more, the last ones, and how many
-    are left out.
+    """The last lines of a text, `most` letters at most together.
+
+    Where there are more, a first line says how many lines are left out.
     """
     if len(text) <= most:
         return text
@@ -137,12 +143,3 @@ def _most_letters() -> int:
     from manyhands.shared import hub_client
 
     return hub_client.LONGEST_ANSWER_BYTES // LETTER_BYTES - LETTER_BYTES
-
-
-def _values(message: dict[str, Any]) -> list[Any]:
-    """The values of a message, each of the kind that its call takes."""
-    kinds = {"submit": (str, str), "withdraw": (int,), "status": ()}[message["hack"]]
-    values = message["values"]
-    if not isinstance(values, list) or [type(one) for one in values] != list(kinds):
-        raise TypeError(values)
-    return values

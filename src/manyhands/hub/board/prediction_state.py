@@ -78,8 +78,9 @@ class Predictions:
         self.last: dict[int, str] = {}
 
     def take(self, uid: int, question: Question, message: dict[str, Any]) -> Line:
-        """Take in {"prediction": name, "guess": ...} or {"prediction": name, "came": ...}; returns
-        the line to keep.
+        """Take in what a person has predicted, or what their run gave; returns the line to keep.
+
+        The message is {"prediction": name, "guess": ...} or {"prediction": name, "came": ...}.
 
         ValueError for what answers the question with nothing it asks for; nothing has changed then.
         """
@@ -171,8 +172,9 @@ class Predictions:
         }
 
     def outcome(self, question: Question, staff: Container[int] = ()) -> Value | None:
-        """What came: in the run of who teaches, as the room has seen it, else in most runs; None if
-        nobody has run it.
+        """What came: in the teacher's run, as the class has seen it, else in most runs.
+
+        None if nobody has run it.
         """
         came = _fitting(question, self.came)
         runs = [value for uid, value in came.items() if uid in staff][-1:] or list(came.values())
@@ -204,8 +206,9 @@ def _choices(question: Question) -> Bars:
 
 
 def _ranges(question: Question, values: list[Any]) -> Bars:
-    """[(label, whether a value belongs there)]: one for each number, or for ranges of them,
-    which grow where the numbers are far apart.
+    """[(label, whether a value belongs there)] of a histogram's bars.
+
+    There is one for each number, or for ranges of them, which grow where the numbers are far apart.
     """
     values = sorted(set(values))
     if len(values) <= MOST_BARS:

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from manyhands.hackathon.event import hub_line
     from manyhands.hub.accounts.table import Account
     from manyhands.hub.board.door import Answer
-    from manyhands.hub.board.state import Own, Room, Row
+    from manyhands.hub.board.state import ClassView, Own, Row
 
 
 PAGE = Path(__file__).parent / "page"
@@ -104,7 +104,7 @@ class Service:
             if not criteria:
                 return {"error": NO_UNIT.format(unit=str(unit)[:64])}
             row = self.board.take(account.uid, unit, criteria, result)
-        except (ValueError, RecursionError) as problem:  # no JSON, or a BadResult
+        except (ValueError, RecursionError) as problem:  # no JSON, or a BadResultError
             return {"error": str(problem)[:200]}
         self._changed(row)
         return {"announcement": self.board.announcement["text"] if self.board.announcement else ""}
@@ -121,6 +121,7 @@ class Service:
         return {"announcement": ""}
 
     def announce(self, account: Account, text: str) -> None:
+        """Show a text of the staff on everybody's board."""
         self.board.announce(text, account.name)
         self._changed(None)
 
@@ -153,8 +154,9 @@ class Service:
             self.known, self.known_at = {}, (self.version, self.people.read)
 
     def predictions(self, name: str, reveal: bool, names: bool) -> str:
-        """What the page of predictions shows, as JSON; `name` is "" for the question that most are
-        at.
+        """What the page of predictions shows, as JSON.
+
+        `name` is "" for the question that most are at.
         """
         self._look()
         return self._once(
@@ -163,19 +165,19 @@ class Service:
         )
 
     def _predictions(self, name: str | None, reveal: bool, names: bool) -> dict[str, Any]:
-        people, asked, kept = (
+        people, asked, predictions = (
             self._once("people", self.attendees),
             self.course.questions(),
             self.board.predictions,
         )
-        name = name if name in asked else kept.current(people)
-        counts = kept.counts(people)
+        name = name if name in asked else predictions.current(people)
+        counts = predictions.counts(people)
         listed = [
             [question.name, question.text, counts.get(question.name, 0)]
             for question in asked.values()
         ]
         shown = (
-            kept.histogram(asked[name], people, self.people.staff(), reveal, names)
+            predictions.histogram(asked[name], people, self.people.staff(), reveal, names)
             if name in asked
             else None
         )
@@ -198,11 +200,11 @@ class Service:
         current = unit if unit in checked else self.board.current(seen.keys())
         unit = current or ""
         criteria = self.course.criteria(unit)
-        told: Room | Own
+        shown: ClassView | Own
         if whole:
-            told = self.board.room(unit, criteria, people)
+            shown = self.board.room(unit, criteria, people)
         else:
-            told = self.board.own(
+            shown = self.board.own(
                 unit,
                 criteria,
                 account,
@@ -211,10 +213,11 @@ class Service:
         return {
             "unit": current,
             "units": [[name, TITLES.get(name, name)] for name in checked],
-            **told,
+            **shown,
         }
 
     def attendees(self) -> dict[int, Account]:
+        """{uid: Account} of those whose rows the board shows to the staff."""
         return self.people.attendees({uid for rows in self.board.rows.values() for uid in rows})
 
     def table(self, unit: str) -> str:
@@ -230,13 +233,16 @@ class Handler(HubOAuthenticated, RequestHandler):
     """Pages for people whom the hub knows and whose account is open."""
 
     def initialize(self, service: Service, hub_auth: AsyncHubOAuth) -> None:
+        """Keep what all handlers share; tornado calls it for each request."""
         self.service, self.hub_auth = service, hub_auth
 
     def set_default_headers(self) -> None:
+        """Set the headers that keep a page from other sites."""
         for name, value in SAFE.items():
             self.set_header(name, value)
 
     async def prepare(self) -> None:
+        """Ask the hub who sends the request, before anything is answered."""
         await ask_first(self)
 
     @property
@@ -259,6 +265,7 @@ class Page(Handler):
 
     @authenticated
     def get(self) -> None:
+        """Send the page, as this person is to see it."""
         self.render(
             "board.html",
             staff=self.account.role != ATTENDEE,
@@ -274,10 +281,12 @@ class Events(Handler):
     streams: ClassVar[Counter[str]] = Counter()  # of all connections
 
     def get_login_url(self) -> NoReturn:
+        """Refuse with a 403, because a stream cannot be sent to a log-in page."""
         raise HTTPError(403)  # a stream cannot be sent to a log-in page: the page is loaded again
 
     @authenticated
     async def get(self) -> None:
+        """Send events until the person may not see them any more, or `STREAM_S` are over."""
         account, began = self.account, time.time()
         view = self.view_of(account)
         if self.streams[account.name] >= STREAMS:
@@ -321,6 +330,7 @@ class PredictionsPage(Handler):
 
     @authenticated
     def get(self) -> None:
+        """Send the page, to staff only."""
         self.staff()
         self.render("predictions.html", hub=self.hub_auth.hub_prefix)
 
@@ -329,6 +339,7 @@ class PredictionsEvents(Events):
     """The stream of the predictions' changes to a page that is open."""
 
     def view_of(self, account: Account) -> Callable[[], str]:
+        """Return a function that gives what the page of predictions is to show now."""
         self.staff()
         reveal, names = (self.get_query_argument(word, "") == "1" for word in ("reveal", "names"))
         return partial(
@@ -345,6 +356,7 @@ class Announcement(Handler):
 
     @authenticated
     def post(self) -> None:
+        """Show the text of the form on everybody's board, if staff has sent it."""
         self.service.announce(self.staff(), self.get_body_argument("text", ""))
         self.redirect(self.hub_auth.base_url)
 
@@ -354,6 +366,7 @@ class Table(Handler):
 
     @authenticated
     def get(self) -> None:
+        """Send the results of a unit as CSV, to staff only."""
         unit = self.get_query_argument("unit", "")
         self.staff()
         if not self.service.course.criteria(unit):

@@ -99,7 +99,7 @@ class ShownRow(TypedDict):
     messages: dict[int, str]
 
 
-class Room(OfAll):
+class ClassView(OfAll):
     """What instructors see."""
 
     criteria: list[CountedColumn]
@@ -116,7 +116,7 @@ class Own(TypedDict):
     rows: list[ShownRow]
 
 
-class BadResult(ValueError):
+class BadResultError(ValueError):
     """This is no result; the message says why."""
 
 
@@ -132,6 +132,7 @@ class Criterion:
 
     @property
     def key(self) -> str:
+        """The criterion's name among all those of its unit."""
         return f"{self.check}/{self.name}"
 
 
@@ -150,26 +151,29 @@ class Row:
     cells: dict[str, Cell] = field(default_factory=dict)
 
     def status(self, criterion: Criterion) -> str | None:
+        """BLOCKED, or what the last check said of a criterion; None where it said nothing."""
         if criterion.blocked:
             return BLOCKED
         return self.cells.get(criterion.key, {}).get("status")
 
     def signs(self, criteria: Sequence[Criterion]) -> str:
-        """A letter of CELLS for each criterion: what fails because nothing is written yet is not
-        begun.
+        """A letter of CELLS for each criterion.
+
+        What fails because nothing is written yet is not begun.
         """
         # as much of a criterion's record as `states` reads
-        told: list[Any] = [
+        record: list[Any] = [
             {
-                "status": self.status(one),
+                "status": self.status(criterion),
                 "values": [1],
-                "detail": {"mistake": self.cells.get(one.key, {}).get("message", "")},
+                "detail": {"mistake": self.cells.get(criterion.key, {}).get("message", "")},
             }
-            for one in criteria
+            for criterion in criteria
         ]
-        return "".join(CELLS.get(state, "-") for state in states(told))
+        return "".join(CELLS.get(state, "-") for state in states(record))
 
     def points(self, criteria: Sequence[Criterion]) -> float:
+        """How many points the criteria that pass give."""
         return sum(criterion.points for criterion in criteria if self.status(criterion) == PASS)
 
     def stuck(self, criteria: Sequence[Criterion]) -> Stuck | None:
@@ -218,21 +222,22 @@ class Board:
         result: dict[str, Any],
         now: float | None = None,
     ) -> Row:
-        """Take in what `manyhands check` tells: {"criteria":
-        [{"check", "name", "status", "message"}], "verdict", "hints"}; returns the row.
+        """Take in what `manyhands check` tells; returns the row.
 
-        Criteria that the unit does not have are passed over. Raises BadResult, and has changed
+        The result is {"criteria": [{"check", "name", "status", "message"}], "verdict", "hints"}.
+
+        Criteria that the unit does not have are passed over. Raises BadResultError, and has changed
         nothing then.
         """
         now = time.time() if now is None else now
-        found, verdict, hints = _read(result)
+        cells, verdict, hints = _read(result)
         row = self.rows.setdefault(unit, {}).setdefault(uid, Row(uid, unit))
         row.checked, row.hints = now, hints
         if verdict:
             row.verdict_since = row.verdict_since if row.verdict else now
         row.verdict = verdict
         for criterion in criteria:
-            status, message = found.get(criterion.key, (None, ""))
+            status, message = cells.get(criterion.key, (None, ""))
             if verdict or status is None:
                 continue
             before = row.cells.get(criterion.key, {})
@@ -258,8 +263,9 @@ class Board:
         return sorted(unit for unit, rows in self.rows.items() if not rows.keys().isdisjoint(uids))
 
     def current(self, uids: Set[int]) -> str | None:
-        """The unit in which most of these people checked last, or None: no single person decides
-        what the room sees.
+        """The unit in which most of these people checked last, or None.
+
+        No single person decides what the class sees.
         """
         last: dict[int, tuple[float, str]] = {}
         for unit, rows in self.rows.items():
@@ -290,7 +296,9 @@ class Board:
         rows = self.rows.get(unit, {})
         return [rows[uid] for uid in people if uid in rows]
 
-    def room(self, unit: str, criteria: Sequence[Criterion], people: Mapping[int, Account]) -> Room:
+    def room(
+        self, unit: str, criteria: Sequence[Criterion], people: Mapping[int, Account]
+    ) -> ClassView:
         """What instructors see: each criterion's numbers, and a row for each of `people`."""
         checked, rows = self._checked(unit, people), self.rows.get(unit, {})
         return {
@@ -310,8 +318,9 @@ class Board:
         }
 
     def own(self, unit: str, criteria: Sequence[Criterion], person: Account, of_all: OfAll) -> Own:
-        """What an attendee sees: the own row; and of the others (`of_all`) the median, once it
-        tells of nobody.
+        """What an attendee sees: the own row, and the median of the others.
+
+        The median (`of_all`) is shown once it tells of nobody.
         """
         return {
             "announcement": self.announcement,
@@ -330,7 +339,7 @@ class Board:
         )
 
     def from_line(self, line: Any) -> None:
-        """Take one of these back; a later line about the same row counts. Raises BadResult."""
+        """Take one of these back; a later line about the same row counts. Raises BadResultError."""
         try:
             if "announcement" in line:
                 self.announcement = line["announcement"]
@@ -340,25 +349,29 @@ class Board:
                 row = Row(**line)
                 self.rows.setdefault(row.unit, {})[row.uid] = row
         except (TypeError, KeyError):
-            raise BadResult("a line that this version does not know") from None
+            raise BadResultError("a line that this version does not know") from None
 
 
 def _read(result: Any) -> tuple[dict[str, tuple[str, str]], str, int]:
     """({key: (status, message)}, verdict, hints) of a result from outside."""
     listed = result.get("criteria") if isinstance(result, dict) else None
-    if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
-        raise BadResult('a result is {"unit": ..., "criteria": [{...}, ...]}')
-    found = {}
-    for one in listed:
-        if one.get("status") not in (PASS, FAIL, BLOCKED):
-            raise BadResult(f"a criterion's status is one of {', '.join(CELLS)}")
-        message = one_line(one.get("message"), LONGEST["message"]) if one["status"] == FAIL else ""
-        found[f"{one.get('check')}/{one.get('name')}"] = one["status"], message
+    if not isinstance(listed, list) or not all(isinstance(criterion, dict) for criterion in listed):
+        raise BadResultError('a result is {"unit": ..., "criteria": [{...}, ...]}')
+    cells = {}
+    for criterion in listed:
+        if criterion.get("status") not in (PASS, FAIL, BLOCKED):
+            raise BadResultError(f"a criterion's status is one of {', '.join(CELLS)}")
+        message = (
+            one_line(criterion.get("message"), LONGEST["message"])
+            if criterion["status"] == FAIL
+            else ""
+        )
+        cells[f"{criterion.get('check')}/{criterion.get('name')}"] = criterion["status"], message
     hints = result.get("hints", 0)
     if type(hints) is not int:
-        raise BadResult("hints is the number of hints that were opened")
+        raise BadResultError("hints is the number of hints that were opened")
     return (
-        found,
+        cells,
         one_line(result.get("verdict"), LONGEST["message"]),
         max(0, min(hints, MOST_HINTS)),
     )
@@ -391,7 +404,7 @@ def _shown(person: Account, row: Row | None, criteria: Sequence[Criterion]) -> S
     }
 
 
-def as_table(unit: str, room: Room, now: float | None = None) -> list[list[str]]:
+def as_table(unit: str, room: ClassView, now: float | None = None) -> list[list[str]]:
     """The room's rows as a table for a spreadsheet: a list of lists, the head first."""
     now = time.time() if now is None else now
     head: list[object] = [

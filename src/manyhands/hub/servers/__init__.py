@@ -1,3 +1,4 @@
-"""An attendee's Jupyter server: where it runs, what it may use, and how it and the hub reach each
-other.
+"""An attendee's Jupyter server: where it runs, and what it may use.
+
+It also says how the server and the hub reach each other.
 """

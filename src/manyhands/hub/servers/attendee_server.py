@@ -1,5 +1,6 @@
-"""The server of one attendee: `python -m manyhands.hub.servers.attendee_server`, started by the
-hub. JupyterLab on the page Start_Here.
+"""The server of one attendee, started by the hub: JupyterLab on the page Start_Here.
+
+It is `python -m manyhands.hub.servers.attendee_server`.
 
 It answers on a socket that the hub has opened, and reaches the hub through another: its own network
 has no way out. As a job on a cluster's node it has the node's network: there it opens its own port,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 ASSIGNMENT_LIST = Path(__file__).parents[2] / "grading" / "nbgrader" / "attendee"
 
 
-class RoomServer(ServerApp):
+class SandboxServer(ServerApp):
     """Jupyter's server on a socket that was handed in, else on a free port."""
 
     fd = Integer(help="the number of the socket; 0: none was handed in").tag(config=True)
@@ -51,8 +52,9 @@ class RoomServer(ServerApp):
 
 
 def tell(port: int) -> None:
-    """Tell the hub at which port of this node we answer (`manyhands.hub.servers.slurm.OnlyItsPort`
-    hears it).
+    """Tell the hub at which port of this node we answer.
+
+    `manyhands.hub.servers.slurm.OnlyItsPort` hears it.
     """
     request = Request(
         f"{os.environ['JUPYTERHUB_API_URL']}/batchspawner",
@@ -63,8 +65,9 @@ def tell(port: int) -> None:
 
 
 def prepare(root: Path, course: Path) -> None:
-    """Make the person's home a place to learn in: links to the course, own copies in work/, the
-    start page.
+    """Make the person's home a place to learn in.
+
+    It gets links to the course, own copies in work/, and the start page.
     """
     from manyhands.learner import for_attendees, for_instructors, jupyter_server
     from manyhands.learner.prepare import prepare as make_ready
@@ -101,6 +104,7 @@ def settings(root: Path) -> list[str]:
 
 
 def main(argv: Sequence[str]) -> None:
+    """Prepare the home of the person, and run the server until it is ended."""
     from manyhands.learner.jupyter_server import environment
 
     os.umask(0o077)
@@ -116,9 +120,9 @@ def main(argv: Sequence[str]) -> None:
     hub_auth.use_in_jupyter_server()
     if "KUBERNETES_SERVICE_HOST" not in os.environ:
         # a subclass would not be found: extensions go by the name of their package
-        JupyterHubSingleUser.serverapp_class = RoomServer
+        JupyterHubSingleUser.serverapp_class = SandboxServer
     if path := os.environ.get("MANYHANDS_DOORS"):
-        argv = [*argv, f"--RoomServer.fd={socket_handover.fetch(path)}"]
+        argv = [*argv, f"--SandboxServer.fd={socket_handover.fetch(path)}"]
     JupyterHubSingleUser.launch_instance([*settings(root), *argv])
 
 

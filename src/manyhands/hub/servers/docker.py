@@ -1,7 +1,8 @@
-"""An attendee's server in a container of the image `manyhands:cpu`: DockerSpawner,
-with the walls and the ways of a room.
+"""An attendee's server in a container of the image `manyhands:cpu`.
 
-The container has no network. As in a room, the server answers on a socket that the hub has opened,
+It is a DockerSpawner with the walls and the ways of a sandbox.
+
+The container has no network. As in a sandbox, the server answers on a socket that the hub has opened,
 and reaches the hub through the sockets in `run/sockets`; one of these, `doors.sock`, hands that
 first socket over. Home, course, sockets and exchange are folders of the hub's, which must have the
 same names for the engine. The kernel must show the same user numbers on both sides: no rootless
@@ -20,7 +21,7 @@ from dockerspawner import DockerSpawner
 from traitlets import Integer
 
 from manyhands.hub.folder import DOORS, sockets
-from manyhands.hub.servers import room
+from manyhands.hub.servers import sandbox
 from manyhands.hub.servers.socket_handover import Doors
 from manyhands.hub.servers.spawner import SERVER, InTurn
 
@@ -40,8 +41,9 @@ TEMPORARY = ("/tmp", "/var/tmp")
 
 
 class ContainerSpawner(InTurn, DockerSpawner):
-    """A container for each person, with the person's user number and no privilege;
-    what is written outside the home is memory.
+    """A container for each person, with the person's user number and no privilege.
+
+    What is written outside the home is memory.
     """
 
     gpus = Integer(
@@ -51,10 +53,11 @@ class ContainerSpawner(InTurn, DockerSpawner):
     _doors: Doors | None = None  # one for the hub
 
     async def start_for(self, account: Account, home: Path, door: socket.socket) -> None:
+        """Start the container, which fetches the socket by itself."""
         if ContainerSpawner._doors is None:
             ContainerSpawner._doors = Doors(sockets(self.folder) / DOORS)
         ContainerSpawner._doors.keep(account.uid, door)
-        inside = room.home_of(account.name)
+        inside = sandbox.home_of(account.name)
         self.cmd = ["python", *SERVER]
         self.cpu_limit = self.limits.cpus
         self.extra_create_kwargs = {
@@ -66,12 +69,12 @@ class ContainerSpawner(InTurn, DockerSpawner):
         self.extra_host_config = self._limits_and_walls(account)
         self.volumes = {str(home): inside, **{place: place for place in self.shared()}}
         self.read_only_volumes = {
-            f"{self.folder}/course": room.COURSE,
+            f"{self.folder}/course": sandbox.COURSE,
             **self.shown(account),
-            str(sockets(self.folder)): room.SOCKETS,
+            str(sockets(self.folder)): sandbox.SOCKETS,
             **{
                 str(path): f"/etc/{name}"
-                for name, path in room.etc_files(account, self.folder).items()
+                for name, path in sandbox.etc_files(account, self.folder).items()
                 if name in ETC
             },
         }
@@ -111,12 +114,15 @@ class ContainerSpawner(InTurn, DockerSpawner):
         }
 
     async def get_ip_and_port(self) -> tuple[str, int]:
+        """Return the address of the socket, which is not in the container's network."""
         return "127.0.0.1", self.port
 
     def get_env(self) -> dict[str, str]:
-        return self.user_env(super().get_env()) | {"MANYHANDS_DOORS": f"{room.SOCKETS}/{DOORS}"}
+        """Add the socket at which the server fetches its own."""
+        return self.user_env(super().get_env()) | {"MANYHANDS_DOORS": f"{sandbox.SOCKETS}/{DOORS}"}
 
     async def stop(self, now: bool = False) -> None:
+        """Stop the container; one that is gone is no error."""
         with suppress(docker.errors.APIError):
             written = await self.docker("logs", self.container_id)
             with open(

@@ -1,5 +1,6 @@
-"""What one person may use: processors, memory, processes, disk;
-held by control groups where the machine lets us make them.
+"""What one person may use: processors, memory, processes, disk.
+
+Control groups hold it where the machine lets us make them.
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ class Systemd:
         self.unit = unit
 
     def wrap(self, command: Sequence[str], limits: Limits) -> list[str]:
+        """Return the command that runs another one within these limits."""
         facts = {
             "MemoryMax": limits.memory_bytes,
             "MemorySwapMax": 0,
@@ -72,6 +74,7 @@ class Systemd:
         ]
 
     def close(self) -> bool:
+        """Remove what held the limits; returns whether it is gone."""
         return True
 
 
@@ -106,8 +109,9 @@ class Version1:
         return ["/bin/sh", "-c", joining + 'exec "$@"', "sh", *command]
 
     def close(self) -> bool:
-        """Remove the groups; whether they are gone: for a moment after its last process has ended,
-        one may still be held.
+        """Remove the groups; returns whether they are gone.
+
+        For a moment after its last process has ended, one may still be held.
         """
         for folder in self.folders.values():
             with suppress(OSError):
@@ -116,8 +120,9 @@ class Version1:
 
 
 class ByNumber:
-    """No control groups: the kernel counts the processes of the person's number;
-    memory and processors are not limited.
+    """Limits without control groups.
+
+    The kernel counts the processes of the person's number; memory and processors are not limited.
     """
 
     name = (
@@ -129,9 +134,11 @@ class ByNumber:
         pass
 
     def wrap(self, command: Sequence[str], limits: Limits) -> list[str]:
+        """Return the command that runs another one with a limit of processes."""
         return [shutil.which("prlimit") or "prlimit", f"--nproc={limits.processes}", "--", *command]
 
     def close(self) -> bool:
+        """Do nothing, because nothing is left; returns True."""
         return True
 
 
@@ -148,16 +155,18 @@ def way() -> type[Way]:
 
 
 def limit_files(limits: Limits) -> None:
-    """In the child, before it starts anything: no file larger than the disk limit, no memory
-    dumps.
+    """Limit the size of files and forbid memory dumps, in the child before it starts anything.
+
+    No file may be larger than the disk limit.
     """
     resource.setrlimit(resource.RLIMIT_FSIZE, (limits.disk_bytes, limits.disk_bytes))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def disk_used(folder: str | Path) -> int:
-    """Bytes on disk of all files below a folder, however deep;
-    links are not followed, a file with two names counts once.
+    """Bytes on disk of all files below a folder, however deep.
+
+    Links are not followed, and a file with two names counts once.
     """
     done = subprocess.run(
         ["du", "--summarize", "--block-size=1", "--", str(folder)],

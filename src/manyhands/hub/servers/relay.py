@@ -1,5 +1,6 @@
-"""Pass bytes on between two sockets: the way from a room to the hub, one end on each side of the
-wall.
+"""Pass bytes on between two sockets, one on each side of a sandbox's wall.
+
+This is the way from a sandbox to the hub.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from manyhands.hub.connections import address_of_room
+from manyhands.hub.connections import address_of_sandbox
 from manyhands.hub.services.check_queue import peer
 
 if TYPE_CHECKING:
@@ -34,8 +35,9 @@ async def _pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 def passing_to(
     connect: Callable[[asyncio.StreamWriter], Awaitable[Ends]],
 ) -> Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]:
-    """A handler for asyncio's servers that joins each connection with the one that `await
-    connect(its writer)` gives: (reader, writer).
+    """A handler for asyncio's servers that joins each connection with another one.
+
+    `await connect(its writer)` gives the other one, as (reader, writer).
     """
 
     async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -54,22 +56,24 @@ def passing_to(
 
 
 async def unix_to_port(path: str | Path, port: int) -> asyncio.Server:
-    """Outside: who connects to the socket at `path` is connected with the port on this machine,
-    from an address that says whose process it is.
+    """Outside: connect the socket at `path` with the port on this machine.
+
+    The connection comes from an address that says whose process it is.
     """
 
     async def connect(writer: asyncio.StreamWriter) -> Ends:
         uid = peer(writer.get_extra_info("socket"))
         return await asyncio.open_connection(
-            "127.0.0.1", port, local_addr=(address_of_room(uid), 0)
+            "127.0.0.1", port, local_addr=(address_of_sandbox(uid), 0)
         )
 
     return await asyncio.start_unix_server(passing_to(connect), path)
 
 
 def port_to_unix(port: int, path: str | Path) -> None:
-    """Inside, in a thread of its own: the port of the room's loopback leads to the socket at
-    `path`; returns when it listens.
+    """Inside: let the port of the sandbox's loopback lead to the socket at `path`.
+
+    It runs in a separate thread, and returns when it listens.
     """
     ready = threading.Event()
 

@@ -1,5 +1,6 @@
-"""An attendee's server as a job of a Slurm cluster:
-batchspawner, for accounts whose names are those of the cluster's users.
+"""An attendee's server as a job of a Slurm cluster, with batchspawner.
+
+The names of the accounts are those of the cluster's users.
 
 The job runs as that user, on the node that Slurm gives, in the user's own home; nothing but UNIX
 and Slurm keeps people apart. The hub's folder, the clone and its Python are on the file system that
@@ -61,7 +62,7 @@ mkdir -p "$MANYHANDS_ROOT" && cd "$MANYHANDS_ROOT" && exec {cmd} > server.log 2>
 """
 
 
-class NotStarted(SpawnException):
+class NotStartedError(SpawnException):
     """No server for this person now; the message is shown to them, on whichever page they wait."""
 
     def __init__(self, message: str) -> None:
@@ -69,7 +70,7 @@ class NotStarted(SpawnException):
         self.jupyterhub_message = message
 
 
-class SlurmRoomSpawner(InTurn, SlurmSpawner):
+class SlurmJobSpawner(InTurn, SlurmSpawner):
     """A job for each person.
 
     Turns are Slurm's: its queue is where a server waits. The board and the queue for checks are out
@@ -84,8 +85,9 @@ class SlurmRoomSpawner(InTurn, SlurmSpawner):
     )
 
     async def start(self) -> tuple[str, int]:
-        """Submit the job, and wait until its server has told its port; returns the node's address
-        and that port.
+        """Submit the job, and wait until its server has told its port.
+
+        Returns the node's address and that port.
         """
         account = self.open_account()
         user_of(account.name)
@@ -99,14 +101,14 @@ class SlurmRoomSpawner(InTurn, SlurmSpawner):
         try:
             await self.submit_batch_script()
         except RuntimeError as problem:
-            raise NotStarted(REFUSED.format(problem=problem)) from None
+            raise NotStartedError(REFUSED.format(problem=problem)) from None
         while await self.poll() is None:
             if self.port and self.state_isrunning():
                 self.ip = await self._address(self.state_gethost())
                 account_log.write(self.folder, "server started", account.name, job=self.job_id)
                 return self.ip, self.port
             await asyncio.sleep(self.startup_poll_interval)
-        raise NotStarted(ENDED.format(log=self.log_of(account)))
+        raise NotStartedError(ENDED.format(log=self.log_of(account)))
 
     async def _address(self, node: str) -> str:
         """Where Slurm itself reaches the node."""
@@ -117,25 +119,32 @@ class SlurmRoomSpawner(InTurn, SlurmSpawner):
         ).split()[0]
 
     def log_of(self, account: Account) -> str:
+        """Return the path of the server's log, which is in the person's own home."""
         return f"{user_of(account.name).pw_dir}/{FOLDER}/server.log"
 
     def situation(self) -> str:
+        """Return what the page says to who waits: the job is queued, or it starts."""
         return QUEUED if self.state_ispending() else STARTING
 
     def user_env(self, env: dict[str, str]) -> dict[str, str]:
+        """Name the person's home and the course's folder in it."""
         home = user_of(self.user.name).pw_dir
         return super().user_env(env) | {"HOME": home, "MANYHANDS_ROOT": f"{home}/{FOLDER}"}
 
     def cmd_formatted_for_batch(self) -> str:
+        """Return the command of the job as a line for the shell."""
         return shlex.join([sys.executable, *SERVER, *self.get_args()])
 
 
 class OnlyItsPort(BatchSpawnerAPIHandler):
-    """A server tells its port. batchspawner's own handler lets a person set all of the spawner:
-    the commands, too, that root runs for it.
+    """Lets a server tell its port, and nothing else.
+
+    batchspawner's own handler lets a person set all of the spawner: the commands, too, that root
+    runs for it.
     """
 
     def get_json_body(self) -> dict[str, int]:
+        """Return the port alone, as a number."""
         return {"port": int(super().get_json_body()["port"])}
 
 
@@ -144,21 +153,23 @@ default_handlers.append((r"/api/batchspawner", OnlyItsPort))
 
 
 def user_of(name: str) -> pwd.struct_passwd:
-    """The cluster's user of this name; raises NotStarted where there is none, or none that is a
-    person's.
+    """The cluster's user of this name.
+
+    Raises NotStartedError where there is none, or none that is a person's.
     """
     try:
         user = pwd.getpwnam(name)
     except KeyError:
         user = None
     if user is None or user.pw_uid < FIRST_PERSON:
-        raise NotStarted(NO_USER.format(name=name))
+        raise NotStartedError(NO_USER.format(name=name))
     return user
 
 
 def kept(environ: Iterable[str]) -> list[str]:
-    """What of the hub's environment `sbatch` gets: what finds Slurm, and its own variables
-    (SBATCH_PARTITION, SBATCH_GRES, ...).
+    """What of the hub's environment `sbatch` gets.
+
+    That is what finds Slurm, and its own variables (SBATCH_PARTITION, SBATCH_GRES, ...).
     """
     return [
         *KEPT,

@@ -1,5 +1,6 @@
-"""How a server comes to the socket that the hub has opened for it, where it cannot be handed in at
-its start, as in a container: it fetches it.
+"""How a server fetches the socket that the hub has opened for it.
+
+It does so where the socket cannot be handed in at the server's start, as in a container.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ NO_DOOR = (
 
 
 class Doors:
-    """Hands each person's door, the socket that the server will answer on,
-    to the first of the person's processes that asks: the kernel tells whose it is.
+    """Hands each person's door to the first of the person's processes that asks.
+
+    A door is the socket that the server will answer on. The kernel tells whose the process is.
     """
 
     def __init__(self, path: Path) -> None:
@@ -55,8 +57,9 @@ class Doors:
 
 
 def fetch(path: str) -> int:
-    """The number of the socket to answer on, which the hub keeps for us at `path`;
-    raises OSError where it keeps none.
+    """The number of the socket to answer on, which the hub keeps for us at `path`.
+
+    Raises OSError where it keeps none.
     """
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(path)

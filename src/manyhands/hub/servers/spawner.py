@@ -1,5 +1,6 @@
-"""Start and stop an attendee's server: `InTurn` has what all kinds of servers share,
-`RoomSpawner` a closed room on this machine.
+"""Start and stop an attendee's server.
+
+`InTurn` has what all kinds of servers share, `SandboxSpawner` a sandbox on this machine.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from manyhands.hub.accounts import account_log
 from manyhands.hub.accounts.archive import make_home
 from manyhands.hub.accounts.table import INSTRUCTOR, Accounts
 from manyhands.hub.folder import BOARD, PLACES, SOLUTIONS, address, is_classroom, sockets
-from manyhands.hub.servers import limits, relay, room
+from manyhands.hub.servers import limits, relay, sandbox
 from manyhands.machine import local_time
 
 if TYPE_CHECKING:
@@ -59,8 +60,10 @@ else:
 
 
 class InTurn(_Completed):
-    """What every server of a class has: it starts when its turn has come, for an open account only,
-    and is told about the hub by environment variables.
+    """What every server of a class has.
+
+    It starts when its turn has come, for an open account only, and is told about the hub by
+    environment variables.
 
     Mixed into a spawner of JupyterHub's, which completes it: `await start_for(account, home, door)`
     starts the server, to listen on the socket `door`.
@@ -75,10 +78,10 @@ class InTurn(_Completed):
         3600, help="an unused server is stopped after this time, which the person is told"
     ).tag(config=True)
     # whether there are any: the person then sees home, course and sockets under the names that
-    # rooms have
+    # sandboxes have
     walls = True
     near = True  # whether servers run on the hub's machine, and reach its sockets
-    _relay: Server | None = None  # one for the hub: its socket that rooms see
+    _relay: Server | None = None  # one for the hub: its socket that sandboxes see
     # for the hub, too: spawners in the order in which they came
     _starts = asyncio.Semaphore(STARTS_AT_ONCE)
     _waiting: ClassVar[list[InTurn]] = []
@@ -100,12 +103,12 @@ class InTurn(_Completed):
 
     async def progress(self) -> AsyncIterator[dict[str, str]]:
         """What the page says to who waits for the server."""
-        told = None
+        reported = None
         while self._start_pending:
             text = self.situation()
-            if text != told:
+            if text != reported:
                 yield {"message": text}
-            told = text
+            reported = text
             await asyncio.sleep(1)
 
     def situation(self) -> str:
@@ -156,12 +159,13 @@ class InTurn(_Completed):
         return [self.exchange] if self.exchange and Path(self.exchange).is_dir() else []
 
     def shown(self, account: Account) -> dict[str, str]:
-        """{folder of the hub's: its name inside} of what only this person's server is shown, to
-        read: to instructors the solutions.
+        """{folder of the hub's: its name inside} of what only this person's server is shown.
+
+        Instructors are shown the solutions, to read.
         """
         solutions = f"{self.folder}/{SOLUTIONS}"
         return (
-            {solutions: room.SOLUTIONS}
+            {solutions: sandbox.SOLUTIONS}
             if account.role == INSTRUCTOR and Path(solutions).is_dir()
             else {}
         )
@@ -176,7 +180,7 @@ class InTurn(_Completed):
     def user_env(self, env: dict[str, str]) -> dict[str, str]:
         """What belongs to the person."""
         home = (
-            room.home_of(self.user.name)
+            sandbox.home_of(self.user.name)
             if self.walls
             else str(Accounts(self.folder).home(self.user.name))
         )
@@ -186,7 +190,7 @@ class InTurn(_Completed):
             "HOME": home,
             "SHELL": "/bin/bash",
             "MANYHANDS_ROOT": home,
-            "MANYHANDS_COURSE": room.COURSE if self.walls else str(Path(self.folder) / "course"),
+            "MANYHANDS_COURSE": sandbox.COURSE if self.walls else str(Path(self.folder) / "course"),
         }
         account = Accounts(self.folder).get(self.user.name)
         env["MANYHANDS_NOTICE"] = NOTICE.format(
@@ -197,26 +201,27 @@ class InTurn(_Completed):
                 address=f"{address(self.folder).rstrip('/')}/services/board/"
             )
             env["MANYHANDS_BOARD"] = (
-                f"{room.SOCKETS if self.walls else sockets(self.folder)}/{BOARD}"
+                f"{sandbox.SOCKETS if self.walls else sockets(self.folder)}/{BOARD}"
             )
         if account.role == INSTRUCTOR:
             env["MANYHANDS_TEACHES"] = address(self.folder)
             for place, inside in self.shown(account).items() if self.near else ():
                 env["MANYHANDS_SOLUTIONS"] = inside if self.walls else place
         if self.walls:
-            env["MANYHANDS_HUB_SOCKET"] = room.HUB_SOCKET
-            env["MANYHANDS_PLACES"] = f"{room.SOCKETS}/{PLACES}"
+            env["MANYHANDS_HUB_SOCKET"] = sandbox.HUB_SOCKET
+            env["MANYHANDS_PLACES"] = f"{sandbox.SOCKETS}/{PLACES}"
         if self.shared():
             env["MANYHANDS_EXCHANGE"] = self.exchange
         return env
 
     async def stop(self, now: bool = False) -> None:
+        """Stop the server, and write that to the log."""
         await super().stop(now)
         account_log.write(self.folder, "server stopped", self.user.name)
 
 
-class RoomSpawner(InTurn, LocalProcessSpawner):
-    """A process in the person's room; without root a plain process of our own user."""
+class SandboxSpawner(InTurn, LocalProcessSpawner):
+    """A process in the person's sandbox; without root a plain process of our own user."""
 
     limiting = Any(help="how the limits are held: a class of manyhands.hub.servers.limits").tag(
         config=True
@@ -225,13 +230,15 @@ class RoomSpawner(InTurn, LocalProcessSpawner):
 
     @property  # of a plain attribute
     def walls(self) -> bool:  # type: ignore[override]
+        """Whether servers run in sandboxes, for which the hub must be root."""
         return is_classroom()
 
     async def start_for(self, account: Account, home: Path, door: socket.socket) -> None:
-        inner = [sys.executable, *SERVER, f"--RoomServer.fd={door.fileno()}", *self.get_args()]
+        """Start the server's process, on the socket `door`."""
+        inner = [sys.executable, *SERVER, f"--SandboxServer.fd={door.fileno()}", *self.get_args()]
         self.group = self.limiting(f"manyhands-{os.getpid()}-{account.name}")
         if self.walls:
-            inner = room.command(
+            inner = sandbox.command(
                 account,
                 inner,
                 folder=self.folder,
@@ -258,13 +265,15 @@ class RoomSpawner(InTurn, LocalProcessSpawner):
         self.pid = self.proc.pid
 
     def user_env(self, env: dict[str, str]) -> dict[str, str]:
+        """Add the PATH with this Python's programs."""
         return super().user_env(env) | {
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
         }
 
     async def _signal(self, number: int) -> bool:
-        """To the server itself, for bubblewrap would end the room at once; the last signal ends the
-        room.
+        """Send the signal to the server itself, because bubblewrap would end the sandbox.
+
+        Only the last signal, SIGKILL, ends the sandbox.
         """
         target = self.pid if number == signal.SIGKILL else _innermost(self.pid)
         try:
@@ -274,6 +283,7 @@ class RoomSpawner(InTurn, LocalProcessSpawner):
         return True
 
     async def stop(self, now: bool = False) -> None:
+        """Stop the server, and remove what held its limits."""
         await super().stop(now)
         for _ in range(20):
             if not self.group or self.group.close():
@@ -282,8 +292,9 @@ class RoomSpawner(InTurn, LocalProcessSpawner):
 
 
 def _innermost(pid: int) -> int:
-    """The server among the room's processes: below the shells and bubblewraps that made the
-    room.
+    """The server among the sandbox's processes.
+
+    It is below the shells and bubblewraps that made the sandbox.
     """
     try:
         process = psutil.Process(pid)

@@ -1,3 +1,4 @@
-"""Programs that the hub starts beside itself: ending what has ended, the queue of checks,
-formgrader, the proxy.
+"""Programs that the hub starts next to itself.
+
+They end what has ended, and are the queue of checks, formgrader, and the proxy.
 """

@@ -1,5 +1,6 @@
-"""The hub's service that gives out places for checks:
-`python -m manyhands.hub.services.check_queue SOCKET PLACES`, started by the hub.
+"""The hub's service that gives out places for checks, started by the hub.
+
+It is `python -m manyhands.hub.services.check_queue SOCKET PLACES`.
 
 Who connects to the socket stands in the queue, and has a place when its turn has come; who closes
 the connection, or dies, leaves. The kernel tells whose process has connected, so nobody stands
@@ -37,8 +38,8 @@ if TYPE_CHECKING:
 
 
 HELD_AT_MOST_S = 1200  # a notebook's own limit is 900 s
-TOLD_EVERY_S = 15  # also where nothing changes: who waits knows that we live
-PLACE = {"place": True}
+REPORT_EVERY_S = 15  # also where nothing changes: who waits knows that we live
+SLOT = {"place": True}
 VISITS = 4  # connections of one person
 UNREAD_BYTES = 2**16  # who does not read what is told is cut off
 REFUSED = (
@@ -52,33 +53,35 @@ class Visit:
 
     def __init__(self, uid: int, send: Callable[[dict[str, Any]], object]) -> None:
         self.uid, self.send = uid, send
-        self.told: dict[str, Any] | None = None
+        self.reported: dict[str, Any] | None = None
         self.since = 0.0  # when it was given a place
 
     def tell(self, what: dict[str, Any]) -> None:
-        if what != self.told:
-            self.told = what
+        """Send this, unless it was the last that was sent."""
+        if what != self.reported:
+            self.reported = what
             self.send(what)
 
 
 class Queue:
     """Who has a place, and who waits: first come, first served, one place for a person."""
 
-    def __init__(self, places: int, now: Callable[[], float] = time.monotonic) -> None:
-        self.places, self.now = places, now
+    def __init__(self, slots: int, now: Callable[[], float] = time.monotonic) -> None:
+        self.slots, self.now = slots, now
         self.waiting: list[Visit] = []
         self.holding: list[Visit] = []
         self.lasted: deque[float] = deque(maxlen=20)
 
     def join(self, visit: Visit) -> bool:
         """False where the person has too many visits."""
-        if sum(one.uid == visit.uid for one in self.waiting + self.holding) >= VISITS:
+        if sum(other.uid == visit.uid for other in self.waiting + self.holding) >= VISITS:
             return False
         self.waiting.append(visit)
         self.renew()
         return True
 
     def leave(self, visit: Visit) -> None:
+        """Take a visit out of the queue, or give its place back."""
         if visit in self.holding:
             self.holding.remove(visit)
             self.lasted.append(self.now() - visit.since)
@@ -89,29 +92,29 @@ class Queue:
     def renew(self) -> None:
         """Give out what is free, and tell the others where they stand."""
         for visit in list(self.waiting):
-            if len(self.holding) < self.places and not self._has_place(visit):
+            if len(self.holding) < self.slots and not self._has_slot(visit):
                 self.waiting.remove(visit)
                 self.holding.append(visit)
                 visit.since = self.now()
-                visit.tell(PLACE)
-        self.waiting.sort(key=self._has_place)  # who has a place comes again after all others
+                visit.tell(SLOT)
+        self.waiting.sort(key=self._has_slot)  # who has a place comes again after all others
         for number, visit in enumerate(self.waiting):
-            position = 1 + len({one.uid for one in self.waiting[:number]} - {visit.uid})
+            position = 1 + len({other.uid for other in self.waiting[:number]} - {visit.uid})
             about_s = (
-                round(statistics.median(self.lasted) * position / self.places)
+                round(statistics.median(self.lasted) * position / self.slots)
                 if self.lasted
                 else None
             )
-            visit.tell({"position": position, "places": self.places, "about_s": about_s})
+            visit.tell({"position": position, "places": self.slots, "about_s": about_s})
 
-    def _has_place(self, visit: Visit) -> bool:
+    def _has_slot(self, visit: Visit) -> bool:
         """Whether the person has one, with this visit or another."""
-        return any(one.uid == visit.uid for one in self.holding)
+        return any(other.uid == visit.uid for other in self.holding)
 
     def remind(self) -> None:
         """Tell everybody who waits once more."""
         for visit in self.waiting:
-            visit.told = None
+            visit.reported = None
         self.renew()
 
 
@@ -124,8 +127,8 @@ def peer(connection: socket.socket) -> int:
 class Service:
     """The queue behind a socket."""
 
-    def __init__(self, places: int, held_at_most_s: float = HELD_AT_MOST_S) -> None:
-        self.queue, self.held_at_most_s = Queue(places), held_at_most_s
+    def __init__(self, slots: int, held_at_most_s: float = HELD_AT_MOST_S) -> None:
+        self.queue, self.held_at_most_s = Queue(slots), held_at_most_s
 
     async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection, from its beginning to its end."""
@@ -136,7 +139,7 @@ class Service:
             writer.write(json.dumps(what).encode() + b"\n")
             if writer.transport.get_write_buffer_size() > UNREAD_BYTES:
                 writer.transport.abort()
-            if what == PLACE:
+            if what == SLOT:
                 timer = asyncio.get_running_loop().call_later(
                     self.held_at_most_s, writer.transport.abort
                 )
@@ -159,12 +162,13 @@ class Service:
         await asyncio.start_unix_server(self.handle, path, limit=1024)
         os.chmod(path, 0o666)
         while True:
-            await asyncio.sleep(TOLD_EVERY_S)
+            await asyncio.sleep(REPORT_EVERY_S)
             self.queue.remind()
 
 
-async def main(path: str | Path, places: int) -> None:
-    await asyncio.gather(Service(places).serve(path), watchdog.watch())
+async def main(path: str | Path, slots: int) -> None:
+    """Serve the queue at this path, and watch over the event loop."""
+    await asyncio.gather(Service(slots).serve(path), watchdog.watch())
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
-"""The hub's service that ends what has ended: `python -m manyhands.hub.services.expiry`, started by
-the hub.
+"""The hub's service that ends what has ended, started by the hub.
+
+It is `python -m manyhands.hub.services.expiry`.
 
 Every two seconds: who has an ended account, or none, is turned out, with the server and all tokens.
 Beside that, so that no home however large keeps it from that: the home of who was turned out is
@@ -70,12 +71,15 @@ class Hub:
         await self.call("DELETE", f"users/{name}")
 
     async def stop(self, name: str) -> None:
+        """Ask the hub to stop a person's server."""
         await self.call("DELETE", f"users/{name}/server")
 
 
 class Keeper:
-    """`await look()` turns out once who is to be turned out,
-    `archive_ended` and `look_at_disks` do what their names say.
+    """Ends accounts and servers, and archives homes.
+
+    `await look()` turns out once who is to be turned out, `archive_ended` and `look_at_disks` do
+    what their names say.
     """
 
     def __init__(self, accounts: Accounts, hub: Hub, disk_bytes: int, grace_s: float) -> None:
@@ -98,6 +102,7 @@ class Keeper:
             self.ask_at = time.monotonic() + ASK_EVERY_S
 
     async def archive_ended(self) -> None:
+        """Archive the homes of accounts that have ended."""
         for account in self.accounts.load().values():
             if (
                 account.state != "open"
@@ -129,7 +134,7 @@ class Keeper:
         if time.monotonic() < again_at:
             return
         with suppress(AccountError):  # a process still ends: the next look
-            archive.wait_until_quiet(account, patience_s=0)
+            archive.wait_until_quiet(account, timeout_s=0)
             try:
                 await asyncio.to_thread(archive.archive, self.accounts, account.name)
                 self.failed.pop(account.name, None)
@@ -179,6 +184,7 @@ async def again(do: Callable[[], Awaitable[object]], every_s: float) -> NoReturn
 
 
 async def serve(keeper: Keeper) -> None:
+    """Look at accounts, archives and disks again and again."""
     await asyncio.gather(
         again(keeper.look, EVERY_S),
         again(keeper.archive_ended, EVERY_S),
@@ -187,6 +193,7 @@ async def serve(keeper: Keeper) -> None:
 
 
 async def main(keeper: Keeper) -> None:
+    """Run the keeper, and watch over its event loop."""
     await asyncio.gather(serve(keeper), watchdog.watch())
 
 

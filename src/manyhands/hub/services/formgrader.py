@@ -2,7 +2,7 @@
 
 `python -m manyhands.hub.services.formgrader`, started by the hub in the clone, with the hub's
 rights: the gradebook is theirs, and *Autograde* runs submissions in the sandbox, which cannot be
-made inside a room. No files, kernels or terminals are served, so that whoever may give grades has
+made inside a sandbox. No files, kernels or terminals are served, so that whoever may give grades has
 not the whole machine. Who may enter is decided by the hub: see `settings.py`.
 """
 
@@ -32,6 +32,7 @@ class NoFiles(ContentsManager):
     """A Jupyter server must have one."""
 
     def get_extra_handlers(self) -> list[tuple[Any, ...]]:
+        """Return no handlers: no files, kernels or terminals are served."""
         return []
 
 
@@ -45,6 +46,7 @@ class FormgraderServer(ServerApp):
         """None of those that are installed."""
 
     def start_ioloop(self) -> None:
+        """Watch over the event loop, and begin to serve."""
         self.io_loop.add_callback(watchdog.watch, PAGE_S)
         super().start_ioloop()
 
@@ -62,6 +64,7 @@ def arguments(root: str) -> list[str]:
 
 
 def main() -> None:
+    """Run formgrader with the class's gradebook, until it is ended."""
     from manyhands.grading.nbgrader import formgrader_extension
 
     # nbgrader starts `alembic` by its name

@@ -1,5 +1,6 @@
-"""How a service asks the hub who sends a request, without ever making its event loop wait for the
-answer.
+"""How a service asks the hub who sends a request.
+
+Its event loop never waits for the answer.
 
 JupyterHub's `HubAuth.get_user` can also be called synchronously. It then runs in a pool of one
 thread, while the loop's thread waits. Code that runs in that thread and calls it again waits for
@@ -30,8 +31,9 @@ class AsyncHubOAuth(HubOAuth):
     """JupyterHub's authentication, which queries the hub asynchronously only."""
 
     def get_user(self, handler: RequestHandler, *, sync: bool = True) -> Any:
-        """The user, to be awaited with sync=False; else what was found before, None where nothing
-        was.
+        """The user, to be awaited with sync=False.
+
+        Otherwise it is what was found before, None where nothing was.
         """
         return (
             getattr(handler, "_cached_hub_user", None)
@@ -52,9 +54,11 @@ class Callback(HubOAuthCallbackHandler):
     """JupyterHub sends a browser here after a log-in."""
 
     def initialize(self, hub_auth: AsyncHubOAuth) -> None:
+        """Keep what asks the hub; tornado calls it for each request."""
         self.hub_auth = hub_auth
 
     async def prepare(self) -> None:
+        """Ask the hub who sends the request, before anything is answered."""
         await ask_first(self)
 
 

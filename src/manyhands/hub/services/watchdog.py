@@ -1,5 +1,6 @@
-"""A watchdog for a service of the hub: it ends the process whose event loop no longer turns, and
-the hub restarts it.
+"""A watchdog for a service of the hub.
+
+It ends the process whose event loop no longer turns, and the hub restarts it.
 
 The timer is a thread of the interpreter that needs no lock of it, so it also runs out where the
 loop is held by code in C. It writes to the hub's log where each thread was. What a service keeps is
@@ -17,13 +18,13 @@ if TYPE_CHECKING:
 
 
 BEAT_S = 1
-PATIENCE_S = 60  # far more than any single step of a service takes on a busy machine
+TIMEOUT_S = 60  # far more than any single step of a service takes on a busy machine
 
 
-async def watch(patience_s: float | None = None) -> NoReturn:
+async def watch(timeout_s: float | None = None) -> NoReturn:
     """Run beside a service, as a task of its loop."""
     while True:
-        allow(PATIENCE_S if patience_s is None else patience_s)
+        allow(TIMEOUT_S if timeout_s is None else timeout_s)
         await asyncio.sleep(BEAT_S)
 
 

@@ -1,12 +1,13 @@
-"""The closed room in which an attendee's server runs:
-bubblewrap, started by root, left by root before anything of the attendee's runs.
+"""The sandbox in which an attendee's server runs: bubblewrap, started by root.
+
+Root is left before anything of the attendee's runs.
 
 Inside: the person's own user number, without any privilege and no way to one; own processes, own
 network with nothing but a loopback, own /tmp; of the machine's files the system's programs, the
 Python environment and the course without its solutions (an instructor sees those, too), all read
 only, and the person's home. Two ways lead through the wall: the socket that the server answers on,
 opened outside and handed in, and the sockets in the folder `run/sockets` of the hub, which is seen
-in every room: the hub's own and its services'.
+in every sandbox: the hub's own and its services'.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def home_of(name: str) -> str:
 
 
 def why_none() -> str | None:
-    """Why no room can be made here, or None."""
+    """Why no sandbox can be made here, or None."""
     program = shutil.which("bwrap")
     if not program:
         return "bubblewrap is missing: apt-get install bubblewrap"
@@ -83,7 +84,7 @@ def command(
     shared: Iterable[str | Path] = (),
     shown: Mapping[str, str] | tuple[()] = (),
 ) -> list[str]:
-    """The command that runs `inner` in the account's room; open file numbers are handed in with it.
+    """The command that runs `inner` in the account's sandbox; open file numbers are handed in with it.
 
     folder: the hub's. home: the person's. shared: folders of the machine that the person may write
     to as their modes say. shown: {folder of the machine: its name inside} of what only this person
@@ -110,7 +111,7 @@ def command(
 
 
 def etc_files(account: Account, folder: str | Path) -> dict[str, Path]:
-    """Write what a room shows of /etc in place of the machine's own: {name: path}."""
+    """Write what a sandbox shows of /etc in place of the machine's own: {name: path}."""
     paths = {}
     for name, text in _files(account).items():
         paths[name] = Path(folder) / "run" / f"{account.name}.{name}"
@@ -120,8 +121,9 @@ def etc_files(account: Account, folder: str | Path) -> dict[str, Path]:
 
 
 def gpu_devices(account: Account, devices: Iterable[str | Path]) -> list[str]:
-    """Of the machine's GPU devices those that a person gets:
-    one GPU, in turn, and what all of them need (`nvidiactl` and its like).
+    """Of the machine's GPU devices those that a person gets.
+
+    That is one GPU, in turn, and what all of them need (`nvidiactl` and its like).
     """
     names = sorted(map(str, devices), key=lambda name: (len(name), name))
     gpus = [name for name in names if name.rpartition("nvidia")[2].isdigit()]
@@ -130,7 +132,7 @@ def gpu_devices(account: Account, devices: Iterable[str | Path]) -> list[str]:
 
 
 def _frame(memory_bytes: int = 2**26) -> list[str]:
-    """The empty room with the system's programs; what is in its memory folders counts as memory."""
+    """The empty sandbox with the system's programs; what is in its memory folders counts as memory."""
     from manyhands.isolation.bubblewrap import system_folders
 
     arguments = [
@@ -171,8 +173,9 @@ def _frame(memory_bytes: int = 2**26) -> list[str]:
 
 
 def _drop(uid: int) -> list[str]:
-    """Leave root for good: bubblewrap has already forbidden to gain privileges by starting a
-    program.
+    """Leave root for good.
+
+    bubblewrap has already forbidden to gain privileges by starting a program.
     """
     return [
         "--",
@@ -188,8 +191,9 @@ def _drop(uid: int) -> list[str]:
 
 
 def _way_to(place: str) -> list[str]:
-    """The folders above a place, open to be passed through: bubblewrap would close those that it
-    makes.
+    """The folders above a place, open to be passed through.
+
+    bubblewrap would close those that it makes.
     """
     parents = [
         str(parent)

@@ -1,5 +1,6 @@
-"""What an attendee's process can reach from its room: of the machine, of the course, of a
-neighbour.
+"""What an attendee's process can reach from its sandbox.
+
+That is about the machine, the course, and a neighbour.
 """
 
 import socket
@@ -189,7 +190,7 @@ print("ready", flush=True); sys.stdin.read()
     mine = lambda: Hub.processes_of(neighbours, "ann")  # noqa: E731
     assert len(mine()) >= 4
     ann.kill()
-    wait_for(lambda: not mine(), "processes are left", patience_s=20)
+    wait_for(lambda: not mine(), "processes are left", timeout_s=20)
 
 
 @pytest.mark.parametrize(
