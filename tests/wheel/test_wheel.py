@@ -95,7 +95,6 @@ def own(request, wheel, tmp_path_factory):
     # as pip does it: else each rank would compile all that it imports
     environ = {**os.environ, "UV_COMPILE_BYTECODE": "1"}
     installer = Installer(folder / "bin" / "python", environ, steps, ROOT)
-    installer.get_uv()  # pip takes a quarter of an hour for the build with CUDA on two busy cores
     installer.install(torch, *(["--extra-index-url", index] if index else []))
     steps.end("is there")
     before = run([folder / "bin" / "python", "-c", "import torch; print(torch.__version__)"]).stdout

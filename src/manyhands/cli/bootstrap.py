@@ -63,6 +63,8 @@ def set_up(root: Path = ROOT, again: bool = False, later: bool = False) -> Path:
             print(f"Horovod was not built; {setup_plan.HOROVOD_AGAIN}", flush=True)
         return plan.python
     steps = Steps(5, root / ".manyhands" / "setup.log")
+    if os.environ.get("MANYHANDS_PIP") == "1":
+        steps.note("MANYHANDS_PIP is no longer used, because uv installs all packages")
     with failures_told(steps), one_at_a_time(root / ".manyhands" / "setup.lock"):
         plan = setup_plan.Plan(root, os.environ)
         make_environment(plan, steps)
@@ -151,12 +153,7 @@ def install_torch(plan: setup_plan.Plan, steps: Steps) -> None:
         warned: list[bool] = []
 
         def watch(line: str) -> "str | None":
-            if (
-                "nvidia" in line
-                and line.strip().startswith(("Collecting", "Downloading"))
-                and not gpu
-                and not warned
-            ):
+            if line.strip().startswith("Downloading nvidia") and not gpu and not warned:
                 warned.append(True)
                 steps.note(setup_plan.CUDA_NOT_WANTED)
             return setup_plan.detail(line)
@@ -178,28 +175,13 @@ def install_packages(plan: setup_plan.Plan, steps: Steps, later: bool = False) -
     steps.begin("packages")
     names = plan.write_package_list()
     if plan.stamp.get("packages") != plan.packages_wanted():
-        seen: set[str] = set()
-
-        def watch(line: str) -> str:
-            if line.startswith(("Collecting", "Requirement already", "Processing")):  # pip's words
-                seen.add(line.split()[3 if line.startswith("Requirement") else 1])
-            return ", ".join(
-                filter(
-                    None,
-                    [
-                        f"{min(len(seen), len(names))} of {len(names)}" if seen else "",
-                        setup_plan.detail(line),
-                    ],
-                )
-            )
-
         options: list[str | Path] = [
             "--no-deps",
             "--requirement",
             plan.package_list,
             *plan.begin_part("packages"),
         ]
-        plan.installer(steps).install(*options, watch=watch)
+        plan.installer(steps).install(*options, watch=setup_plan.detail)
         plan.finish_part("packages", plan.packages_wanted())
     if plan.stamp.get("course") != plan.course_wanted():
         plan.installer(steps).install("--no-deps", "--no-build-isolation", "--editable", plan.root)

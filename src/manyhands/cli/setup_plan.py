@@ -98,13 +98,11 @@ def conda_provides(path: str | Path) -> set[str]:
 
 
 def detail(line: str) -> str | None:
-    """A short word on what pip or uv is doing, or None."""
+    """A short word on what uv is doing, or None."""
     words = line.split()
-    if words[:2] == ["Installing", "collected"]:
-        return f"writing {len(words) - 3} packages"
     if words[:1] in (["Resolved"], ["Prepared"], ["Installed"], ["Bytecode"]):
         return " ".join(words[:3]).lower()
-    if len(words) > 1 and words[0] in ("Collecting", "Downloading", "Processing", "Building"):
+    if len(words) > 1 and words[0] in ("Downloading", "Building"):
         return f"{words[0].lower()} {os.path.basename(words[1])}"
     return None
 
@@ -197,7 +195,7 @@ class Plan:
         )
 
     def begin_part(self, name: str) -> list[str]:
-        """Remember that a part was begun; returns pip's option that writes every file again,
+        """Remember that a part was begun; returns the option that writes every file again,
         where it was interrupted before.
         """
         interrupted = self.stamp.get("unfinished") == name
@@ -225,7 +223,7 @@ class Plan:
         return (offline.made_for(self.offline)["python"],) if self.offline else PYTHONS
 
     def torch_source(self) -> list[str]:
-        """pip's options for where PyTorch comes from: as asked now, else as asked when it was
+        """The options for where PyTorch comes from: as asked now, else as asked when it was
         installed.
         """
         asked = ["--extra-index-url", self.index] if self.index else []
@@ -257,12 +255,15 @@ class Plan:
     def torch_build(self) -> dict[str, list[str | Path]]:
         """Where the user has not said which build: uv looks for a GPU and asks PyTorch's own index;
         the ordinary index has the build for CUDA.
+
+        UV_TORCH_BACKEND names a build; where it is set and empty, only the ordinary index is asked.
         """
         if self.torch_source() or self.offline:
             return {}
+        backend = self.environ.get("UV_TORCH_BACKEND", "auto")
         return {
-            "only_uv": ["--torch-backend", "auto"],
-            "without": ["--constraint", self.section_list("cuda")],
+            "first": ["--torch-backend", backend] if backend else [],
+            "otherwise": ["--constraint", self.section_list("cuda")],
         }
 
     def packages_wanted(self) -> str:
@@ -307,7 +308,7 @@ class Plan:
         return [f"{package}=={version}" for package, version in pins.items()]
 
     def section_list(self, name: str) -> Path:
-        """Write one section of the lock as a list for pip; returns its path."""
+        """Write one section of the lock as a list of requirements; returns its path."""
         path = self.prefix / f"manyhands-{name}.txt"
         path.write_text("\n".join(self.section(name)) + "\n")
         return path
@@ -334,7 +335,7 @@ class Plan:
         return {re.sub(r"[-_.]+", "-", name).lower() for name in said.split()}
 
     def write_package_list(self) -> list[str]:
-        """Write pip's list for step 4; returns the names."""
+        """Write the list of requirements for step 4; returns the names."""
         pins = self.pins()
         pins.pop("torch")
         if self.site:  # what the site has stays as it is, and hides nothing: .venv lies over it

@@ -52,7 +52,8 @@ REASONS = [
         r"unreachable|Connection refused"
         r"|Connection reset|ConnectTimeoutError|Read timed out|ReadTimeoutError|ProxyError|Max"
         r" retries "
-        r"exceeded|NameResolutionError|are you offline|dns error|error sending request",
+        r"exceeded|NameResolutionError|are you offline|dns error|error sending request"
+        r"|network timeout|HTTP status server error",
         "there is no network, or the package index cannot be reached",
         (
             "check the network (behind a proxy set HTTPS_PROXY; for a mirror set PIP_INDEX_URL), "
@@ -60,7 +61,8 @@ REASONS = [
         ),
     ),
     (
-        r"No matching distribution found for (\S+)",
+        r"(?:No matching distribution found for|Because there is no version of"
+        r"|Because(?= \S+ (?:was not found|has no wheels))) (\S+)",  # pip's words, and uv's
         "the package index does not have {0}",
         (
             "check PIP_INDEX_URL and TORCH_INDEX or TORCH_FIND_LINKS; the pinned version must be "
