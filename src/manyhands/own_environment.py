@@ -1,5 +1,6 @@
-"""A user's own environment, in which clinic, rehearse and predict run: what it lacks, and what its
-versions lack.
+"""A user's own environment, in which clinic, rehearse and predict run.
+
+This says what the environment lacks, and what its versions lack.
 """
 
 import importlib.util
@@ -28,8 +29,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def lacking() -> str | None:
-    """Why none of `COMMANDS` can run in this environment, and what to do, as a sentence; None where
-    they can.
+    """Why none of `COMMANDS` can run in this environment, and what to do, as a sentence.
+
+    None where they can.
     """
     if not _installed("torch"):
         return (
@@ -50,8 +52,9 @@ def lacking() -> str | None:
 
 
 def torch_version() -> tuple[int, ...] | None:
-    """(2, 6) of PyTorch 2.6.0; None where the version is not known, as in some builds from
-    source.
+    """Return (2, 6) for PyTorch 2.6.0.
+
+    None where the version is not known, as in some builds from source.
     """
     try:
         found = re.match(r"(\d+)\.(\d+)", metadata.version("torch"))

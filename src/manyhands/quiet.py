@@ -1,5 +1,6 @@
-"""Import a framework without the log lines that its C++ side writes before any log level is in
-force.
+"""Import a framework without the log lines of its C++ side.
+
+It writes them before any log level is in force.
 """
 
 import os
@@ -11,8 +12,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Swallow what is written to file descriptor 2 inside the block; where the block raises, show
-    it after all.
+    """Swallow what is written to file descriptor 2 inside the block.
+
+    Where the block raises, it is shown after all.
 
     with quietly():
         import tensorflow as tf

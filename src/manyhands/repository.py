@@ -18,8 +18,9 @@ BRANCH, PLACEHOLDER = "main", "OWNER"
 
 
 def address(root: str | Path | None = None) -> str:
-    """The address, without a slash or `.git` at its end: of the clone at `root`, or of the
-    installed package; "" if neither has one.
+    """Return the repository's address, without a slash or `.git` at its end.
+
+    It is that of the clone at `root`, or of the installed package; "" if neither has one.
     """
     if root is None:
         return _plain(_installed())
@@ -56,8 +57,9 @@ def file_page(repository: str, path: str, anchor: str = "") -> str:
 
 
 def opens_in_colab(repository: str, path: str) -> str | None:
-    """The address that opens a notebook of the repository in Colab, or None if it is not on
-    GitHub.
+    """Return the address that opens a notebook in Colab.
+
+    None if the repository is not on GitHub.
     """
     found = GITHUB.fullmatch(repository)
     if not found:
@@ -67,8 +69,9 @@ def opens_in_colab(repository: str, path: str) -> str | None:
 
 
 def opens_in_kaggle(repository: str, path: str) -> str | None:
-    """The address that opens a notebook of the repository in Kaggle, or None if it is not on
-    GitHub.
+    """Return the address that opens a notebook in Kaggle.
+
+    None if the repository is not on GitHub.
     """
     found = GITHUB.fullmatch(repository)
     return (

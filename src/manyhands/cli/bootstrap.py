@@ -97,8 +97,9 @@ def failures_told(steps: Steps) -> "Iterator[None]":
 
 
 def make_environment(plan: setup_plan.Plan, steps: Steps) -> None:
-    """Steps 1 and 2: a Python that the course runs on,
-    then the virtual environment (or the conda environment that is active).
+    """Do steps 1 and 2: a Python that the course runs on, and the virtual environment.
+
+    The conda environment that is active serves instead of the two.
     """
     steps.begin("Python")
     if plan.conda:
@@ -141,8 +142,9 @@ def make_environment(plan: setup_plan.Plan, steps: Steps) -> None:
 
 
 def install_torch(plan: setup_plan.Plan, steps: Steps) -> None:
-    """Step 3: PyTorch alone, with what its wheel asks for (nothing for a CPU build, CUDA's packages
-    for the other).
+    """Do step 3: install PyTorch alone, with what its wheel asks for.
+
+    That is nothing for a CPU build, and CUDA's packages for the other.
     """
     steps.begin("PyTorch")
     if plan.site:
@@ -199,8 +201,9 @@ def compile_packages(plan: setup_plan.Plan, steps: Steps, workers: int = 0) -> N
 
 
 def in_background(root: Path, starter: int) -> None:
-    """What `setup_later.start` starts: write the bytecode, then build Horovod if it is still
-    missing.
+    """Write the bytecode, then build Horovod if it is still missing.
+
+    `setup_later.start` starts this.
     """
     begun = time.time()
     if setup_plan.Plan(root, os.environ).horovod_tried():
@@ -233,8 +236,9 @@ def compile_in_background(root: Path) -> None:
 
 
 def install_section(plan: setup_plan.Plan, name: str) -> None:
-    """The packages of one more section of the lock, for commands that need them: `make site`, `make
-    test`.
+    """Install the packages of one more section of the lock, for the commands that need them.
+
+    They are `make site` and `make test`.
     """
     if plan.stamp.get(name) == plan.section_wanted(name):
         return
@@ -265,8 +269,9 @@ def write_offline(plan: setup_plan.Plan) -> None:
 
 
 def main(argv: "list[str]") -> None:
-    """`setup`, `offline`, `horovod`, or `run [--with SECTION] [--horovod-later] MODULE
-    arguments`.
+    """Do what the command line asks for.
+
+    `setup`, `offline`, `horovod`, or `run [--with SECTION] [--horovod-later] MODULE arguments`.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     more = argv[2:3] if argv[:1] == ["run"] and argv[1:2] == ["--with"] else []

@@ -1,5 +1,6 @@
-"""`manyhands certificate`: a PDF of the points of a path; an instructor makes a signed one, anybody
-can verify it.
+"""`manyhands certificate`: a PDF of the points of a path.
+
+An instructor makes a signed one, and anybody can verify it.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ class Refused(Exception):
 
 
 def parser() -> argparse.ArgumentParser:
+    """Make the parser of `manyhands certificate`."""
     made = command_parser("certificate", DESCRIPTION, EXAMPLES)
     made.add_argument(
         "--path",
@@ -87,6 +89,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str]) -> int:
+    """Run `manyhands certificate`: write, sign or verify one; returns the exit status."""
     options = completed(parser()).parse_args(argv)
     if bool(options.attendee) != bool(options.key):
         print(
@@ -157,8 +160,9 @@ def _make(options: argparse.Namespace) -> int:
 
 
 def _class_grades(root: Path, attendee: str, chosen: Sequence[Unit]) -> dict[str, dict[str, Any]]:
-    """{unit's name: grade} of an attendee, as `manyhands export` tells them: points by hand and for
-    lateness too.
+    """Return {unit's name: grade} of an attendee, as `manyhands export` tells them.
+
+    Points by hand and for lateness are included.
     """
     from manyhands.grading.classroom import steps
     from manyhands.grading.nbgrader.class_settings import Classroom

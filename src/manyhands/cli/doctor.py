@@ -1,5 +1,4 @@
-"""`manyhands doctor`: what this machine can do for the course, and which units are affected by what
-is missing.
+"""`manyhands doctor`: what this machine can do for the course, and which units lack something.
 
 Packages are looked up, not imported, so that the answer comes in a second and comes even where an
 import would fail.
@@ -32,8 +31,9 @@ REPAIR = "make setup"
 
 @dataclass
 class Finding:
-    """One thing looked for: what was found (None if it is missing), whom that affects, what mends
-    it.
+    """One thing that was looked for: what was found (None if it is missing), and what mends it.
+
+    `affects` says which units miss it.
     """
 
     name: str
@@ -51,6 +51,7 @@ def package(name: str) -> str | None:
 
 
 def first_line(text: str | None) -> str | None:
+    """Return the first line of a text; an empty text and None stay as they are."""
     return text.splitlines()[0] if text else text
 
 
@@ -63,6 +64,7 @@ def numbers(*frameworks: str) -> str:
 
 
 def languages() -> list[Finding]:
+    """Look for Python, the compilers and what builds Horovod."""
     compiler = next(
         filter(None, (says(name, "--version") for name in ("c++", "g++", "clang++"))), None
     )
@@ -119,6 +121,7 @@ def combination() -> Finding:
 
 
 def frameworks() -> list[Finding]:
+    """Look for PyTorch, TensorFlow, Horovod and the packages of the notebooks."""
     tensorflow = package("tensorflow-cpu") or package("tensorflow")
     return [
         Finding("PyTorch", package("torch"), numbers("PyTorch", "all"), REPAIR),
@@ -162,6 +165,7 @@ def horovod() -> str | None:
 
 
 def devices() -> list[Finding]:
+    """Look for GPUs, cores, memory and disk space."""
     gpus = [
         line for line in (says("nvidia-smi", "-L") or "").splitlines() if line.startswith("GPU ")
     ]
@@ -201,6 +205,7 @@ def amount(name: str, there: float, needed: float, unit: str, affects: str, reme
 
 
 def clusters() -> list[Finding]:
+    """Look for MPI and Slurm."""
     mpi = next(
         (
             line.split(":", 1)[1].strip()
@@ -238,6 +243,7 @@ def clusters() -> list[Finding]:
 
 
 def isolation() -> list[Finding]:
+    """Look for what isolates a graded submission, and for a browser."""
     spaces = (
         "yes"
         if says("unshare", "--user", "--map-root-user", "--mount", "--net", "true") is not None
@@ -307,8 +313,9 @@ def survey() -> dict[str, list[Finding]]:
 
 
 def report(groups: Mapping[str, Sequence[Finding]]) -> str:
-    """The survey as text: all that was found, then what is missing, whom it affects and what mends
-    it.
+    """Write the survey as text: all that was found, then what is missing.
+
+    For what is missing, it says whom that affects and what mends it.
     """
     findings = [finding for group in groups.values() for finding in group]
     width = max(len(finding.name) for finding in findings)
@@ -333,6 +340,7 @@ def report(groups: Mapping[str, Sequence[Finding]]) -> str:
 
 
 def main(argv: Sequence[str]) -> int:
+    """Run `manyhands doctor`: print the survey of this machine; returns the exit status."""
     made = parser("doctor", "Report what this machine can do for the course.", ["", "--json"])
     made.add_argument(
         "--json",

@@ -1,5 +1,6 @@
-"""Horovod 0.28.1, built once from its source archive for today's frameworks and kept outside the
-clone.
+"""Horovod 0.28.1, built once from its source archive and kept outside the clone.
+
+Edits make it fit today's frameworks.
 
 Standard library only: the set-up runs this with the system's Python, before anything is installed.
 The wheel has both controllers, Gloo and MPI; MPI comes from the environment's own mpicxx (the mpich
@@ -158,8 +159,9 @@ def settings(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
 
 
 def wheel_key(versions: Mapping[str, Any], environ: Mapping[str, str] = os.environ) -> str:
-    """A short name for one build: it changes with any version, edit or setting that goes into the
-    wheel.
+    """Return a short name for one build, which changes with whatever goes into the wheel.
+
+    That is any version, edit or setting.
     """
     recipe = json.dumps(
         [VERSION, edits(environ, versions.get("torch")), settings(environ), versions],
@@ -176,8 +178,9 @@ def installed_versions(python: str | Path) -> dict[str, Any]:
 def missing_tools(
     python: str | Path, search_path: str | None = None, environ: Mapping[str, str] = os.environ
 ) -> list[tuple[str, str]]:
-    """[(what is missing, what to do)] before a build;
-    asked in a moment, so that nobody waits for a build that must fail.
+    """Return [(what is missing, what to do)] before a build.
+
+    It answers in a moment, so that nobody waits for a build that must fail.
     """
     missing: list[tuple[str, str]] = []
     if not any(
@@ -215,8 +218,9 @@ def edit_sources(folder: str | Path, torch: str | None = None) -> None:
 def build_environment(
     bin_folder: str | Path, environ: Mapping[str, str] = os.environ
 ) -> dict[str, str]:
-    """The environment of the build: our settings instead of anybody's HOROVOD_ variables, and one
-    compiler per core.
+    """Return the environment of the build, with one compiler per core.
+
+    It has our settings instead of anybody's HOROVOD_ variables.
     """
     env = {name: value for name, value in environ.items() if not name.startswith("HOROVOD_")}
     env.update(settings(environ))
@@ -227,8 +231,10 @@ def build_environment(
 
 @contextmanager
 def locked(path: Path, waiting: Callable[[], object]) -> Iterator[bool]:
-    """One build at a time on this machine: a second set-up calls `waiting()` each second, and then
-    finds the wheel in the cache. False on a file system without locks, where two builds may run.
+    """Allow one build at a time on this machine; yields whether the lock is held.
+
+    A second set-up calls `waiting()` each second, and then finds the wheel in the cache. False on a
+    file system without locks, where two builds may run.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "w") as handle:
@@ -246,8 +252,9 @@ def locked(path: Path, waiting: Callable[[], object]) -> Iterator[bool]:
 
 
 def build_detail(line: str) -> str | None:
-    """The per cent that CMake's build prints; the last four are the linking, which prints nothing
-    for a long time.
+    """Return the per cent that CMake's build prints, as a text, or None.
+
+    The last four are the linking, which prints nothing for a long time.
     """
     found = re.search(r"\[ *(\d+)%\]", line)
     if not found:

@@ -114,7 +114,8 @@ class Installer:
         return [self.python, "-m", "pip", "--disable-pip-version-check", *arguments]
 
     def pip_config(self) -> dict[str, str]:
-        """What `pip config list` prints, as a dictionary:
+        """Return what `pip config list` prints, as a dictionary.
+
         `global.index-url='...'`, `:env:.index-url='...'`; the environment wins over files.
         """
         said = subprocess.run(
@@ -152,6 +153,7 @@ def machine_trusts_certificates() -> bool:
 
 
 def pip_config(text: str) -> dict[str, str]:
+    """Read what `pip config list` prints; a value of the environment wins over one of a file."""
     lines = sorted(
         (line for line in text.splitlines() if "=" in line),
         key=lambda line: line.startswith(":env:"),

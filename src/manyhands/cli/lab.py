@@ -40,6 +40,7 @@ TOO_LATE = (
 
 
 def parse(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
+    """Return the options of `manyhands lab`, and those that JupyterLab gets."""
     parser = command_parser(
         "lab",
         "Open the course in JupyterLab. Labs are copied to work/ once, and nothing in that folder "
@@ -70,6 +71,7 @@ def parse(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
 
 
 def main(argv: Sequence[str]) -> int:
+    """Run `manyhands lab`: make the copies and open JupyterLab; returns the exit status."""
     options, others = parse(argv)
     try:
         root = find_root()

@@ -30,16 +30,18 @@ BUILD_FAILS = (StepFailed, RuntimeError, OSError, subprocess.SubprocessError)
 
 
 def wheel_or_tools(plan: setup_plan.Plan) -> tuple[bool, list[tuple[str, str]]]:
-    """(whether Horovod's wheel is in the cache, [(tool, remedy)] that are missing to build it if it
-    is not).
+    """Return whether Horovod's wheel is in the cache, and the tools that are missing to build it.
+
+    They are [(tool, remedy)], and [] if the wheel is in the cache.
     """
     cached = plan.horovod_cached()
     return cached, [] if cached else horovod_wheel.missing_tools(plan.python)
 
 
 def later_told(cached: bool) -> str:
-    """What is told of a Horovod that the background builds or, from the wheel that is `cached`,
-    installs.
+    """Return what is told of a Horovod that the background builds.
+
+    If its wheel is `cached`, the background only installs it.
     """
     return LATER.format(INSTALLED if cached else BUILT)
 
@@ -64,8 +66,9 @@ def build(root: Path) -> None:
 
 
 def wheel_of(plan: setup_plan.Plan, steps: Steps) -> Path:
-    """Horovod's wheel, from the cache or built; a file of the clone says how far it is, for its
-    pages.
+    """Return Horovod's wheel, from the cache or built.
+
+    A file of the clone says how far it is, for its pages.
     """
     progress = machine.horovod_progress(plan.root)
 
@@ -117,8 +120,9 @@ def install(plan: setup_plan.Plan, steps: Steps, again: bool, later: bool = Fals
 
 
 def _remember(plan: setup_plan.Plan, steps: Steps, error: Exception) -> None:
-    """Say why, and remember it, so that the next start does not try for minutes what fails
-    again.
+    """Say why, and remember it.
+
+    So the next start does not try for minutes what fails again.
     """
     failed = error if isinstance(error, StepFailed) else StepFailed(str(error), "read the log")
     if NO_SKIPS:

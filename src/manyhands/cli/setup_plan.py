@@ -1,5 +1,6 @@
-"""What the set-up has to do: the Python to use, the packages to install, and what a stamp says is
-done already.
+"""What the set-up has to do, and what a stamp says is done already.
+
+It decides which Python to use and which packages to install.
 
 Standard library only, and readable by Python 3.9.
 """
@@ -72,8 +73,9 @@ def gpu_here() -> bool:
 
 
 def read_pins(path: str | Path, section: str | None = None) -> dict[str, str]:
-    """{name: version} of the lock's `name==version` lines, or of those below one `# [section]`;
-    names in pip's form.
+    """Return {name: version} of the lock's `name==version` lines, with names in pip's form.
+
+    With a `section`, only the lines below `# [section]` count.
     """
     pins: dict[str, str] = {}
     at: str | None = None
@@ -120,9 +122,7 @@ def digest(*parts: object) -> str:
 
 
 class Plan:
-    """The environment of one clone: where it is, what it should hold, and what its stamp says it
-    holds.
-    """
+    """The environment of one clone: where it is, what it should hold, and what its stamp says."""
 
     def __init__(self, root: str | Path, environ: Mapping[str, str]) -> None:
         self.root, self.environ = Path(root), environ
@@ -147,18 +147,14 @@ class Plan:
     # -- what the stamp says
 
     def environment_ready(self) -> bool:
-        """The virtual environment is there, made by us, for this clone, with the right Python that
-        still runs.
-        """
+        """Whether the virtual environment is ours, for this clone, and its Python still runs."""
         made_for_this = (
             self.stamp.get("root") == str(self.root) and self.stamp.get("site", False) == self.site
         )
         return made_for_this and self.stamp.get("python") in PYTHONS and os.path.exists(self.python)
 
     def finished(self, but_bytecode: bool = False) -> bool:
-        """Nothing to do: everything wanted is installed (or Horovod has failed before), and
-        compiled.
-        """
+        """Whether everything wanted is installed (or Horovod has failed before), and compiled."""
         return (
             self.finished_but_horovod()
             and self.horovod_tried()
@@ -166,9 +162,11 @@ class Plan:
         )
 
     def compiled(self) -> bool:
+        """Whether the bytecode of what is wanted was written."""
         return self.stamp.get("compiled") == self.bytecode_wanted()
 
     def finished_but_horovod(self) -> bool:
+        """Whether everything wanted but Horovod and the bytecode is installed."""
         if not (os.path.exists(self.python) and (self.conda or self.environment_ready())):
             return False
         done = {name: self.stamp.get(name) for name in ("torch", "packages", "course")}
@@ -180,12 +178,14 @@ class Plan:
         return done == wanted
 
     def horovod_tried(self) -> bool:
+        """Whether the Horovod that is wanted is installed, or its build has failed."""
         return self.horovod_wanted() in (
             self.stamp.get("horovod"),
             self.stamp.get("horovod_failed"),
         )
 
     def horovod_done(self) -> bool:
+        """Whether the Horovod that is wanted is installed."""
         return self.stamp.get("horovod") == self.horovod_wanted()
 
     def horovod_may_work_now(self) -> bool:
@@ -195,8 +195,9 @@ class Plan:
         )
 
     def begin_part(self, name: str) -> list[str]:
-        """Remember that a part was begun; returns the option that writes every file again,
-        where it was interrupted before.
+        """Remember that a part was begun.
+
+        Returns the option that writes every file again, where the part was interrupted before.
         """
         interrupted = self.stamp.get("unfinished") == name
         self.stamp["unfinished"] = name
@@ -206,6 +207,7 @@ class Plan:
         return ["--force-reinstall"] if interrupted else []
 
     def finish_part(self, name: str, value: object) -> None:
+        """Remember in the stamp that a part is installed, in the state `value`."""
         self.stamp.pop("unfinished", None)
         self.stamp[name] = value
         self.save()
@@ -223,21 +225,24 @@ class Plan:
         return (offline.made_for(self.offline)["python"],) if self.offline else PYTHONS
 
     def torch_source(self) -> list[str]:
-        """The options for where PyTorch comes from: as asked now, else as asked when it was
-        installed.
+        """Return the options for where PyTorch comes from.
+
+        It comes from where it is asked for now, else from where it was asked for before.
         """
         asked = ["--extra-index-url", self.index] if self.index else []
         asked += ["--find-links", self.find_links] if self.find_links else []
         return asked or self.stamp.get("torch_source", [])
 
     def torch_wanted(self) -> str:
+        """Return the state of PyTorch that is wanted: its version, and where it comes from."""
         if self.site:
             return "the site's"
         return digest(self.pins()["torch"], *self.torch_source())
 
     def torch_arguments(self) -> list[str | Path]:
-        """Another build of the same version counts as installed: when the source changes, force
-        it.
+        """Return the options and the requirement for PyTorch.
+
+        Another build of the same version counts as installed: when the source changes, force it.
         """
         force = (
             ["--force-reinstall"]
@@ -253,8 +258,9 @@ class Plan:
         ]
 
     def torch_build(self) -> dict[str, list[str | Path]]:
-        """Where the user has not said which build: uv looks for a GPU and asks PyTorch's own index;
-        the ordinary index has the build for CUDA.
+        """Return the options for PyTorch's build, where the user has not said which.
+
+        uv looks for a GPU and asks PyTorch's own index; the ordinary index has the build for CUDA.
 
         UV_TORCH_BACKEND names a build; where it is set and empty, only the ordinary index is asked.
         """
@@ -267,6 +273,7 @@ class Plan:
         }
 
     def packages_wanted(self) -> str:
+        """Return the state of the other packages that is wanted."""
         return digest(
             *self.section("course"),
             (self.root / "environment.yml").read_text(),
@@ -278,14 +285,16 @@ class Plan:
         return digest(*read_pins(self.root / LOCK, name).items())
 
     def course_wanted(self) -> str:
-        """What an editable installation depends on: pyproject.toml, less the settings of the test
-        runner.
+        """Return the state of what an editable installation depends on.
+
+        That is pyproject.toml, less the settings of the test runner.
         """
         return digest(
             self.root, (self.root / "pyproject.toml").read_text().partition("[tool.pytest")[0]
         )
 
     def bytecode_wanted(self) -> str:
+        """Return the state of the packages whose bytecode is wanted."""
         return digest("bytecode", self.torch_wanted(), self.packages_wanted())
 
     def horovod_wanted(self) -> str:
@@ -293,6 +302,7 @@ class Plan:
         return digest(horovod_wheel.wheel_key({}), self.torch_wanted(), self.packages_wanted())
 
     def horovod_cached(self) -> bool:
+        """Whether the cache has a wheel of Horovod for what is installed here."""
         folder = horovod_wheel.cache_folder(self.environ) / horovod_wheel.wheel_key(
             horovod_wheel.installed_versions(self.python)
         )
@@ -314,8 +324,9 @@ class Plan:
         return path
 
     def pins(self) -> dict[str, str]:
-        """Every package but Horovod that `make lab` installs: the lock's section [course], less
-        what conda provides.
+        """Return {name: version} of every package but Horovod that `make lab` installs.
+
+        They are the lock's section [course], less what conda provides.
         """
         pins = read_pins(self.root / LOCK, "course")
         for name in conda_provides(self.root / "environment.yml") if self.conda else ():
@@ -362,16 +373,19 @@ class Plan:
         return env
 
     def installer(self, steps: Steps) -> Installer:
+        """Return the installer into this environment, which in an offline clone asks no index."""
         return Installer(
             self.python, {**self.environment(), **offline.settings(self.offline)}, steps, self.root
         )
 
     def version(self, name: str) -> str:
+        """Return the version of a package in this environment, or ""."""
         return version_of(self.python, name)
 
     def show_site(self, base: str) -> None:
-        """Let the environment see what the active one has, with its .pth files; what is installed
-        here comes first.
+        """Let the environment see what the active one has, with its .pth files.
+
+        What is installed here comes first.
         """
         ask = (
             "import json, sys; print(json.dumps([path for path in sys.path if "
@@ -411,6 +425,7 @@ class Plan:
             )
 
     def check_conda(self) -> None:
+        """Raise StepFailedError if the active conda environment has no Python for the course."""
         facts = ask_python(str(self.python))
         if not facts or series(facts) not in PYTHONS:
             raise StepFailed(

@@ -1,5 +1,6 @@
-"""Steps of the set-up: show progress, keep a log, and say of a failed step which, why and what to
-do.
+"""Steps of the set-up: show progress, keep a log, and explain a step that failed.
+
+The explanation names the step, the reason, and what to do.
 
 Standard library only, and readable by Python 3.9: the set-up runs this before anything is
 installed.
@@ -129,8 +130,9 @@ def duration(seconds: float) -> str:
 
 
 def size_of(folder: str | Path) -> int:
-    """Bytes on the disk of the files below a folder; links and what vanishes meanwhile do not
-    count.
+    """Return the bytes that the files below a folder take on the disk.
+
+    Links and what vanishes meanwhile do not count.
     """
     total = 0
     for place, _, names in os.walk(folder):
@@ -189,8 +191,9 @@ def one_at_a_time(path: Path) -> Iterator[None]:
 
 
 class Steps:
-    """Numbered steps on one terminal: `with steps.step("packages"):` around each, `steps.call` for
-    each command.
+    """Numbered steps on one terminal.
+
+    `begin` and `end` enclose each step, and `call` runs each of its commands.
     """
 
     def __init__(self, total: int, log_path: Path, stream: TextIO | None = None) -> None:
@@ -276,8 +279,9 @@ class Steps:
     def _follow(
         self, pipe: IO[bytes], watch: Watch | None, recent: deque[str], amount: Callable[[], str]
     ) -> None:
-        """Copy the command's output to the log and to `recent` until it ends, and keep the display
-        alive meanwhile.
+        """Copy the command's output to the log and to `recent` until it ends.
+
+        The display is kept alive meanwhile.
         """
         detail, rest = "", b""
         with selectors.DefaultSelector() as selector:

@@ -1,5 +1,6 @@
-"""A line to the class's board: only on an attendee's server, where MANYHANDS_BOARD names the
-board's socket.
+"""A line to the class's board.
+
+It exists only on an attendee's server, where MANYHANDS_BOARD names the board's socket.
 """
 
 import json

@@ -1,5 +1,6 @@
-"""Notes which cells of the learner's notebooks have run, so that Start_Here can say where they left
-off.
+"""Notes which cells of the learner's notebooks have run.
+
+So Start_Here can say where they left off.
 
 A start-up file of the course's own IPython profile calls `register`, so this holds in the kernels
 of JupyterLab, on the hub too, but not where a notebook is built or graded. Only the ids of the
@@ -22,8 +23,9 @@ Place = tuple[Path, str, str]  # (the work folder, the unit's name, the path ins
 
 
 def register() -> None:
-    """Have this kernel note each cell that runs in its notebook, if that is one of the learner's
-    copies of a unit.
+    """Have this kernel note each cell that runs in its notebook.
+
+    Nothing is noted unless the notebook is one of the learner's copies of a unit.
     """
     # the Jupyter server names the notebook when it starts a kernel
     path = Path(os.environ.get("JPY_SESSION_NAME", ""))
@@ -38,8 +40,9 @@ def register() -> None:
 
 
 def place_of(path: Path) -> Place | None:
-    """(the work folder, the unit's name, the path inside `work`) of a notebook, or None if it is
-    not one of a unit.
+    """Return (the work folder, the unit's name, the path inside `work`) of a notebook.
+
+    None if it is not one of a unit.
     """
     if path.suffix != ".ipynb" or not path.is_file():
         return None
@@ -58,8 +61,9 @@ def place_of(path: Path) -> Place | None:
 
 
 def note(place: Place, result: Any) -> None:
-    """Note the cell of an IPython `ExecutionResult`, unless it could not begin because a cell above
-    has not run.
+    """Note the cell of an IPython `ExecutionResult`.
+
+    It is left out if it could not begin because a cell above has not run.
 
     A cell that failed counts, because many cells of the course show an error on purpose.
     """

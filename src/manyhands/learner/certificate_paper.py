@@ -1,5 +1,6 @@
-"""A certificate: a page of PDF with a name, the units of a path, the points of each, and the day of
-the last grade.
+"""A certificate: a page of PDF with a name and the units of a path.
+
+It has the points of each unit, and the day of the last grade.
 
 The same certificate gives the same bytes. Behind the page stands, as a comment of PDF, what it says
 in short; a signature (`manyhands.shared.signing`) covers both.
@@ -56,14 +57,17 @@ class Certificate:
 
     @property
     def points(self) -> float:
+        """The points of all units together."""
         return sum(points for *_, points, _ in self.units)
 
     @property
     def max(self) -> float:
+        """The most points that all units together can give."""
         return sum(most for *_, most in self.units)
 
     @property
     def brief(self) -> dict[str, Any]:
+        """Return what the certificate says in short, which its comment of PDF holds."""
         return {
             "name": self.name,
             "path": PATH_TITLES[self.path],
@@ -81,8 +85,10 @@ def certificate(
     grades: Mapping[str, dict[str, Any]],
     by_instructor: bool = False,
 ) -> Certificate:
-    """The certificate of the path's units (`Unit`s that are there), from `grades`, {unit's name:
-    {"points", "max", "when"}}; `NoCertificate` where a unit was never graded.
+    """Make the certificate of the path's units (`Unit`s that are there).
+
+    `grades` is {unit's name: {"points", "max", "when"}}. Raises `NoCertificateError` where a unit
+    was never graded.
     """
     name = " ".join(name.split())
     if not 0 < len(name) <= LONGEST_NAME or not name.isprintable():
@@ -154,8 +160,9 @@ def brief_of(data: bytes) -> dict[str, Any] | None:
 
 
 def _fits(value: Any, kind: Any) -> bool:
-    """Whether a value of a certificate that may come from anybody can be shown as what it claims to
-    be.
+    """Whether a value of a certificate can be shown as what it claims to be.
+
+    The certificate may come from anybody.
     """
     if kind is str:
         return isinstance(value, str) and value.isprintable() and len(value) <= LONGEST_NAME

@@ -1,5 +1,7 @@
-"""The part of Start_Here that an attendee of a class's hub has: the account, the labs that the
-class releases, when they are due, what was handed in, and where feedback is waiting.
+"""The part of Start_Here that an attendee of a class's hub has.
+
+It is about the account, the labs that the class releases, when they are due, what was handed in,
+and where feedback is waiting.
 
 The hub tells it by the environment: MANYHANDS_NOTICE, a sentence about the account;
 MANYHANDS_EXCHANGE, the folder through which labs, hand-ins and feedback go.
@@ -52,8 +54,9 @@ def to_fetch(root: str | Path) -> list[str]:
 
 
 def watched(root: str | Path) -> list[Path]:
-    """The files and folders that change when the class or the learner changes what this part
-    shows.
+    """List the files and folders that change when what this part shows has changed.
+
+    The class or the learner changes it.
     """
     return [due_file(there), *handed_in.watched(root, there)] if (there := exchange()) else []
 
@@ -76,8 +79,9 @@ def section(root: str | Path, course: Sequence[Unit]) -> str:
 
 
 def lab_states(root: str | Path) -> dict[str, str]:
-    """{lab: what the table says of it} of each lab that was handed in: a link if feedback is
-    ready.
+    """Return {lab: what the table says of it} of each lab that was handed in.
+
+    It is a link if feedback is ready.
     """
     found = handed_in.handed_in(root) if exchange() else {}
     pages = {name: _feedback(root, tries) for name, tries in found.items()}
@@ -89,9 +93,7 @@ def _titles(course: Sequence[Unit]) -> dict[str, str]:
 
 
 def _due(there: str, found: Container[str], course: Sequence[Unit]) -> str:
-    """A paragraph that says until when the labs are to be handed in which the class has released,
-    or nothing.
-    """
+    """Write a paragraph that says until when the released labs are to be handed in, or nothing."""
     titles = _titles(course)
     labs = [
         f"{titles.get(name, plain(name))}: {when}{' (handed in)' if name in found else ''}"
@@ -101,8 +103,9 @@ def _due(there: str, found: Container[str], course: Sequence[Unit]) -> str:
 
 
 def _handed_in(root: str | Path, found: HandIns, course: Sequence[Unit]) -> str:
-    """A paragraph on the labs whose feedback is ready, with links to it, and one on the others that
-    were handed in.
+    """Write a paragraph on the labs whose feedback is ready, with links to it.
+
+    A second one is on the others that were handed in.
     """
     titles = _titles(course)
     ready: list[str] = []

@@ -42,8 +42,9 @@ def register() -> None:
     ran: list[bool] = []
 
     def px(line: str, cell: str | None = None) -> None:
-        """A stand-in for the magic of `manyhands.cluster`, which takes its place as soon as it is
-        imported.
+        """Stand in for the magic of `manyhands.cluster`.
+
+        That one takes its place as soon as it is imported.
         """
         _show("This kernel has no cluster yet, because the cell that starts it has not run.")
         raise NewKernel("%%px needs a cluster.")

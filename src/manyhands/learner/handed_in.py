@@ -1,5 +1,6 @@
-"""What the learner has handed in on a class's hub, and the feedback on it, so that Start_Here can
-show both.
+"""What the learner has handed in on a class's hub, and the feedback on it.
+
+Start_Here shows both.
 
     DATA/nbgrader_cache/manyhands/hand01+06_ddp+TIME/submission_secret.txt   what Submit keeps at home of each hand-in
     EXCHANGE/manyhands/feedback/HASH.html                                    a page; the hash comes from that secret
@@ -59,8 +60,9 @@ HandIns = dict[str, list[HandIn]]  # of each lab, the newest last
 
 
 def watched(root: str | Path, exchange: str | Path) -> list[Path]:
-    """The folders that change when the learner hands something in, and when the class releases
-    feedback.
+    """List the folders that change when the learner hands something in.
+
+    They also change when the class releases feedback.
     """
     return [_cache(root), Path(exchange) / COURSE / "feedback"]
 
@@ -81,8 +83,9 @@ def handed_in(root: str | Path) -> HandIns:
 
 
 def fetch(root: str | Path, exchange: str | Path) -> None:
-    """Fetch every page of feedback that the class has released and that is not here yet, or not in
-    this version.
+    """Fetch every page of feedback that the class has released and that is missing here.
+
+    A page of which there is another version is fetched, too.
 
     A lab whose folder the learner has removed or renamed is left out.
     """

@@ -1,5 +1,4 @@
-"""Prepare Colab or Kaggle for one notebook of the course:
-`prepare("hosted/06_ddp_tutorial.ipynb")`.
+"""Prepare Colab or Kaggle for one notebook: `prepare("hosted/06_ddp_tutorial.ipynb")`.
 
 The first cell of each notebook in `hosted/` calls it, in the clone that it has fetched. The
 notebook's kernel is the place's own Python there, with a PyTorch that must stay as it is and with
@@ -52,8 +51,9 @@ TENSORFLOW = {"TensorFlow": {"tensorflow", "tensorflow-cpu"}, "tf_keras": {"tf-k
 
 
 def prepare(notebook: str | Path, root: Path = ROOT) -> None:
-    """Install what is missing, make the learner's copies in `work/` and enter the notebook's folder
-    there. Prints what the place has, and what this notebook lacks there.
+    """Install what is missing, make the learner's copies in `work/`, and enter their folder.
+
+    Prints what the place has, and what this notebook lacks there.
     """
     name, _, kind = Path(notebook).stem.rpartition("_")
     unit = next(unit for unit in units(root) if unit.name == name)

@@ -1,5 +1,6 @@
-"""How far the learner is in a notebook, from the cells that have run
-(`manyhands.learner.cells_run`).
+"""How far the learner is in a notebook, from the cells that have run.
+
+`manyhands.learner.cells_run` notes these.
 """
 
 from __future__ import annotations
@@ -51,8 +52,9 @@ def cells_in(path: Path) -> tuple[Cell, ...]:
 
 @functools.lru_cache(maxsize=100)
 def _cells_in(path: Path, *version: int) -> tuple[Cell, ...]:
-    """Keeps what a version of the file holds, because the page is often written anew and few
-    notebooks change.
+    """Keep what a version of the file holds.
+
+    The page is often written anew, and few notebooks change.
     """
     heading = ""
     found: list[Cell] = []
@@ -67,8 +69,9 @@ def _cells_in(path: Path, *version: int) -> tuple[Cell, ...]:
 
 
 def _last_heading(lines: Sequence[str]) -> str:
-    """The text of the last heading among lines of Markdown, or ""; a comment in a block of code is
-    none.
+    """Return the text of the last heading among lines of Markdown, or "".
+
+    A comment in a block of code is none.
     """
     found, in_code = "", False
     for line in lines:

@@ -92,9 +92,7 @@ def accepts(question: Question | None, old: Any, new: Any) -> bool:
 
 
 def wanting(root: str | Path, number: str) -> list[str]:
-    """The questions of unit `number` that have no outcome, or one that does not answer them; by
-    name.
-    """
+    """List the questions of unit `number` without an outcome that answers them, by name."""
     kept = read(root)
     return [
         name

@@ -1,5 +1,6 @@
-"""What `predict` and `settle` show in a notebook once a prediction was made, in the style of a
-check's card.
+"""What `predict` and `settle` show in a notebook once a prediction was made.
+
+It is in the style of a check's card.
 
 As there (`manyhands.checks.card`), it is plain HTML with inline styles, and signs and words say
 what the colour says. A wrong prediction costs nothing, so its colour is not the red of a failed

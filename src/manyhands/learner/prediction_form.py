@@ -1,5 +1,6 @@
-"""The form of a prediction in JupyterLab: choices or a field for a number, and a button that locks
-it.
+"""The form of a prediction in JupyterLab.
+
+It has choices or a field for a number, and a button that locks it.
 """
 
 from __future__ import annotations
@@ -72,9 +73,11 @@ class Form:
             self.close(OVER if guess is None else self._lock(self.question, guess))
 
     def close(self, words: str) -> None:
+        """Lock the form, and say `words` below it."""
         self._open, self.answer.disabled = False, True
         self.button.layout.display = "none"
         self.say(words)
 
     def say(self, words: str) -> None:
+        """Say `words` below the form."""
         self.said.value = LINE.format(escape(words))

@@ -55,10 +55,12 @@ def predict(
     within: float = 0.0,
     guess: Any = None,
 ) -> None:
-    """Ask for a prediction before a run: one of `choices`, or without them a number in `unit` that
-    is right to `within` times the run's. `guess` gives the answer at once: a choice's text or its
-    number from 1, or the number; with it the name of what was asked before is enough. A prediction
-    that was made is shown, and cannot be changed.
+    """Ask for a prediction before a run.
+
+    It is one of `choices`, or without them a number in `unit` that is right to `within` times the
+    run's. `guess` gives the answer at once: a choice's text or its number from 1, or the number;
+    with it the name of what was asked before is enough. A prediction that was made is shown, and
+    cannot be changed.
 
     ValueError where the question or the guess is none.
     """
@@ -89,9 +91,10 @@ def predict(
 
 
 def settle(name: str, came: Any) -> None:
-    """Say what the run gave, as its value or as a function without arguments that returns it: for
-    choices one of their texts, or True and False for "yes" and "no"; else the number. A first
-    outcome stays.
+    """Say what the run gave, as its value or as a function without arguments that returns it.
+
+    For choices, that is one of their texts, or True and False for "yes" and "no"; else the number.
+    A first outcome stays.
 
     Shows a card, or one line outside a notebook, where the question was asked in this kernel. A run
     that was changed, or not made, is told, not raised; in builds it is raised.
@@ -125,8 +128,9 @@ def settle(name: str, came: Any) -> None:
 
 
 def _value_of(came: Any) -> Any:
-    """The value itself, or what the function returns; what it prints on its way, a fault's report,
-    is not shown.
+    """Return the value itself, or what the function returns.
+
+    What it prints on its way, a fault's report, is not shown.
     """
     if not callable(came):
         return came
@@ -157,8 +161,9 @@ def told(asked: Question) -> str:
 
 
 def _without_outcome(asked: Question) -> str:
-    """What is told of a prediction where its question is asked, since the card below the run shows
-    the rest.
+    """Return what is told of a prediction where its question is asked.
+
+    The card below the run shows the rest.
     """
     kept = _found(asked.name)
     return SHOWN_BELOW.format(guess=_words(asked, kept["guess"])) if "came" in kept else told(asked)

@@ -18,8 +18,9 @@ def due_file(exchange: str | Path) -> Path:
 
 
 def due_in(exchange: str | Path) -> list[tuple[str, str]]:
-    """[(lab's name, when it is due as people read it)], the next one first; [] where nothing is
-    told, or nothing that can be read.
+    """Return [(lab's name, when it is due as people read it)], the next one first.
+
+    [] where nothing is told, or nothing that can be read.
     """
     try:
         told = json.loads(due_file(exchange).read_text(encoding="utf-8"))

@@ -1,5 +1,6 @@
-"""The page that the learner lands on, `work/Start_Here.md`:
-made anew at each start and whenever progress is written.
+"""The page that the learner lands on, `work/Start_Here.md`.
+
+It is made anew at each start and whenever progress is written.
 """
 
 from __future__ import annotations
@@ -38,8 +39,9 @@ PLANNED = "*{}*"
 
 
 def write(root: str | Path) -> Path:
-    """Write the page of the clone at `root`, after feedback that is waiting has been fetched;
-    returns its path. Call it after progress was written. A page that would be the same is left
+    """Write the page of the clone at `root`, after feedback that is waiting has been fetched.
+
+    Returns its path. Call it after progress was written. A page that would be the same is left
     alone, so that no browser loads it again.
     """
     work = Path(root) / "work"
@@ -65,8 +67,9 @@ def _holds(path: Path, content: str) -> bool:
 
 
 def renew() -> None:
-    """Write it anew where the learner is, after something has changed; a page that cannot be
-    written costs no work.
+    """Write the page anew where the learner is, after something has changed.
+
+    A page that cannot be written costs no work.
     """
     with suppress(NotAClone, OSError):
         root = find_root()
@@ -197,8 +200,9 @@ def _solved(unit: Unit, entry: progress.Entry) -> bool:
 def table(
     course: Sequence[Unit], done: Progress, missing: Container[str], states: Mapping[str, str]
 ) -> str:
-    """The units with the learner's progress; `states`: what is said of each lab that was handed
-    in.
+    """Write the units with the learner's progress.
+
+    `states`: what is said of each lab that was handed in.
     """
     lines = [
         "| # | unit | points | tutorial | lab | slides | minutes | ranks | framework |",
@@ -238,8 +242,9 @@ def _with(what: str, state: str) -> str:
 
 
 def _tutorial_state(unit: Unit, entry: progress.Entry) -> str:
-    """How many cells of the tutorial have run and how many of its questions were answered by a
-    prediction.
+    """Say how many cells of the tutorial have run.
+
+    It also says how many of its questions were answered by a prediction.
     """
     ran, total = notebook_state.tutorial_run(unit, entry)
     predicted, asked = len(entry.get("predictions", {})), notebook_state.questions_in(unit)
@@ -260,8 +265,9 @@ the larger one. The table shows the mean over your predictions.
 
 
 def predictions(course: Sequence[Unit], done: Progress) -> str:
-    """How often the learner was right before a run, and how surprised; nothing before the first
-    prediction.
+    """Say how often the learner was right before a run, and how surprised.
+
+    There is nothing before the first prediction.
     """
     rows = [
         row
@@ -294,8 +300,9 @@ def _full(points: progress.Entry) -> bool:
 
 
 def _points(unit: Unit, points: progress.Entry) -> str:
-    """`5 of 8`, those of the last `manyhands check`, and how many checks were seen green in the
-    notebook.
+    """Write `5 of 8`, the points of the last `manyhands check`.
+
+    It also says how many checks were seen green in the notebook.
     """
     graded = (
         f"{'✓ ' if _full(points) else ''}{points['points']:g} of {points['max']:g}"

@@ -12,8 +12,9 @@ HEAD = 60  # characters of a cell that are quoted
 
 
 def problems(path: str | Path, name: str | Path) -> list[str]:
-    """Sentences on what is wrong with the notebook at `path`, which the reader knows as `name`;
-    none if it is sound.
+    """Return sentences on what is wrong with the notebook at `path`, or none if it is sound.
+
+    The reader knows the notebook as `name`.
     """
     try:
         notebook = nbformat.from_dict(json.loads(Path(path).read_text(encoding="utf-8")))
@@ -43,8 +44,9 @@ def problems(path: str | Path, name: str | Path) -> list[str]:
 
 
 def place(name: str | Path, notebook: Mapping[str, Any], number: int | None) -> str:
-    """`notebooks/06_ddp.ipynb, cell 8 of 31 ("run = ...")`; cells count from 1, as a reader
-    counts.
+    """Write `notebooks/06_ddp.ipynb, cell 8 of 31 ("run = ...")`.
+
+    Cells count from 1, as a reader counts.
     """
     if number is None:
         return str(name)

@@ -1,5 +1,6 @@
-"""The glossary on the site: an address for each term, and its entries where units use them and in
-the search.
+"""The glossary on the site: an address for each term.
+
+Its entries appear where units use them, and in the search.
 """
 
 from __future__ import annotations
@@ -60,16 +61,18 @@ def entries(text: str) -> dict[str, str]:
 
 
 def spellings(term: str) -> set[str]:
-    """How a text writes a term: also without what is in brackets or after a comma, without a
-    hyphen, in the plural.
+    """Return how a text writes a term.
+
+    It may be without what is in brackets or after a comma, without a hyphen, or in the plural.
     """
     short = re.sub(r"\s*\(.*\)|,.*", "", term)
     return {form for one in (term, short) for form in (one, one + "s", one.replace("-", " "))}
 
 
 def write_entries(app: Sphinx, failed: Exception | None) -> None:
-    """The entries as a script, because a page that was opened from the disk may not fetch another
-    one.
+    """Write the entries as a script.
+
+    A page that was opened from the disk may not fetch another one.
     """
     if failed is None and app.builder.format == "html":
         known = {anchor(term): [term, words] for term, words in _known(app).items()}
@@ -116,8 +119,9 @@ def _known(app: Sphinx) -> dict[str, str]:
 
 
 def link_terms(app: Sphinx, doctree: nodes.document, docname: str) -> None:
-    """In a unit, the first occurrence of each term leads to its entry, which the page shows on
-    hover and on focus.
+    """Link the first occurrence of each term in a unit to its entry.
+
+    The page shows the entry on hover and on focus.
     """
     known = _known(app)
     if not known or not docname.startswith(SHOWN_ON) or docname.endswith("/index"):

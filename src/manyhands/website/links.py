@@ -15,8 +15,9 @@ PAGES = (".md", ".ipynb")
 
 
 class Links:
-    """The links of one text: `page` is its path in the clone at `root`; `asked` are the files that
-    they lead to.
+    """The links of one text.
+
+    `page` is its path in the clone at `root`; `asked` are the files that they lead to.
 
     The first page takes the place of Start_Here, which only a learner's copy has; a lab's folder is
     its notebook; a unit that is not there yet is the first page's list of units; a deck is opened
@@ -67,8 +68,9 @@ class Links:
         return "" if there is None else f"[{label}]: {there}"
 
     def _place(self, address: str) -> str | None:
-        """The address in the site of what `address` leads to; None where the site does not have
-        it.
+        """Return the address in the site of what `address` leads to.
+
+        None where the site does not have it.
         """
         target, mark, anchor = address.partition("#")
         if not target or re.match(r"[a-z]+:", address):

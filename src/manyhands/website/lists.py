@@ -1,5 +1,6 @@
-"""The pages in front of the others: the first page, and the lists of tutorials, labs, slides and
-manuals.
+"""The pages in front of the others.
+
+They are the first page, and the lists of tutorials, labs, slides and manuals.
 """
 
 from __future__ import annotations
@@ -151,6 +152,7 @@ def _alt(root: Path, name: str, figure: str) -> str:
 
 
 def tutorials(root: Path, there: Iterable[Unit]) -> list[str]:
+    """Write the page in front of the tutorials: a card for each unit."""
     return [
         "You can read the tutorials here with all outputs, and predict what their runs will give. "
         "To run them, use `make lab`.\n\n" + TOTAL + cards(root, there, "../", "h2")
@@ -158,6 +160,7 @@ def tutorials(root: Path, there: Iterable[Unit]) -> list[str]:
 
 
 def labs(root: Path, there: Iterable[Unit]) -> list[str]:
+    """Write the page in front of the labs: a table with a download for each."""
     rows = [
         f"| {unit.number} | [{_lab_title(root, unit)}]({unit.name}/{unit.name}.ipynb) | "
         f"{breakable(unit.title)} "
@@ -188,6 +191,7 @@ def _lab_title(root: Path, unit: Unit) -> str:
 
 
 def slides(root: Path, there: Iterable[Unit]) -> list[str]:
+    """Write the page in front of the decks: a table of what they hold."""
     rows = []
     for unit in there:
         pages, words = _deck(root, unit)
@@ -221,8 +225,9 @@ def _deck(root: Path, unit: Unit) -> tuple[int | str, str]:
 
 
 def manuals(texts: Collection[str]) -> list[str]:
-    """The manuals under their headings, each with a sentence; those that `MANUALS` does not name
-    are the last ones.
+    """List the manuals under their headings, each with a sentence.
+
+    Those that `MANUALS` does not name are the last ones.
     """
     named = {name for pages in MANUALS.values() for name in pages}
     lines: list[str] = []

@@ -12,8 +12,9 @@ COMPOUND = re.compile(r"\w+(?:-\w+)*")
 
 
 class CourseEnglish(SearchEnglish):
-    """English, with compounds and their parts; `splitQuery` does the same in the browser with what
-    a reader types.
+    """English, with compounds and their parts.
+
+    `splitQuery` does the same in the browser with what a reader types.
     """
 
     js_splitter_code = r"""
@@ -23,6 +24,7 @@ var splitQuery = (query) => query
 """
 
     def split(self, input: str) -> list[str]:
+        """Return the words of a text; a compound counts whole and in its parts."""
         found = []
         for word in COMPOUND.findall(input):
             found += [word, *word.split("-")] if "-" in word else [word]
@@ -30,4 +32,5 @@ var splitQuery = (query) => query
 
 
 def setup(app: object) -> None:
+    """Let Sphinx search with the words of `CourseEnglish`."""
     languages["en"] = CourseEnglish

@@ -17,6 +17,7 @@ MARK = ".manyhands-site"  # in a folder that this command has made, and may repl
 
 
 def main(argv: list[str]) -> int:
+    """Run `manyhands site`: build the site; returns the exit status."""
     made = parser(
         "site",
         "Build the course as a web site that needs no network and no server: tutorials, labs, "
@@ -43,8 +44,10 @@ def main(argv: list[str]) -> int:
 
 
 def build(root: Path, folder: Path, address: str = "") -> None:
-    """Write the site of the clone at `root` into `folder`, which is replaced when all has worked,
-    and not before; `address` is where it will be served, if that is known.
+    """Write the site of the clone at `root` into `folder`.
+
+    The folder is replaced when all has worked, and not before; `address` is where it will be
+    served, if that is known.
     """
     begun = time.monotonic()
     if address and not re.fullmatch(r"https?://[^\s/]+\S*", address):

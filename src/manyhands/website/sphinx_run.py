@@ -17,8 +17,10 @@ _COMPLAINT = re.compile(
 
 
 def run(root: Path, source: Path, target: Path, address: str = "") -> None:
-    """Write the pages of `source`, which will be served at `address`, into the folder `target`;
-    BuildError with every complaint of Sphinx if it has one.
+    """Write the pages of `source` into the folder `target`.
+
+    They will be served at `address`. Raises BuildError with every complaint of Sphinx, if it has
+    one.
     """
     complaints = source.parent / "complaints.txt"
     command = [
