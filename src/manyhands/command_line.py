@@ -226,11 +226,11 @@ def part(text: str, stream: TextIO | None = None) -> Iterator[None]:
 
 def unit_names(**_: object) -> list[str]:
     """What completes the name of a unit."""
-    from manyhands.units import NotAClone, units
+    from manyhands.units import NotACloneError, units
 
     try:
         return [unit.name for unit in units()]
-    except NotAClone:
+    except NotACloneError:
         return []
 
 

@@ -31,10 +31,10 @@ def digits(split: str = "train") -> Arrays:
     """
     _known(split)
     # Read the file that scikit-learn brings: importing the whole library costs a rank a second.
-    found = find_spec("sklearn")
-    if found is None or not found.submodule_search_locations:
+    spec = find_spec("sklearn")
+    if spec is None or not spec.submodule_search_locations:
         raise ModuleNotFoundError("No module named 'sklearn'", name="sklearn")
-    home = found.submodule_search_locations[0]
+    home = spec.submodule_search_locations[0]
     with gzip.open(Path(home, "datasets", "data", "digits.csv.gz"), "rt") as lines:
         table = np.loadtxt(lines, delimiter=",", dtype=np.float32)
     part = slice(None, DIGITS_TRAIN) if split == "train" else slice(DIGITS_TRAIN, None)

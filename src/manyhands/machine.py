@@ -99,7 +99,7 @@ def horovod_progress(root: str | Path) -> Path:
     return Path(root) / ".manyhands" / "horovod.progress"
 
 
-def tell(path: Path, detail: str) -> None:
+def write_progress(path: Path, detail: str) -> None:
     """Write how far a build is, in one rename; an empty text removes the file.
 
     What cannot be written ends no build.
@@ -107,13 +107,13 @@ def tell(path: Path, detail: str) -> None:
     with suppress(OSError):
         if not detail:
             path.unlink(missing_ok=True)
-        elif told(path) != detail:
+        elif read_progress(path) != detail:
             new = path.with_suffix(f".{os.getpid()}")
             new.write_text(detail)
             os.replace(new, path)
 
 
-def told(path: Path) -> str:
+def read_progress(path: Path) -> str:
     """How far the build is that writes this file; "" if it has not said so."""
     try:
         return path.read_text()
@@ -122,9 +122,9 @@ def told(path: Path) -> str:
 
 
 @contextmanager
-def horovod_lock(root: str | Path, patience_s: float = 0.0) -> Iterator[bool]:
+def horovod_lock(root: str | Path, timeout_s: float = 0.0) -> Iterator[bool]:
     """Yield whether this process now holds the lock of the build of Horovod in the background."""
-    path, until = Path(root) / ".manyhands" / "horovod.lock", time.monotonic() + patience_s
+    path, until = Path(root) / ".manyhands" / "horovod.lock", time.monotonic() + timeout_s
     path.parent.mkdir(exist_ok=True)
     with open(path, "w") as handle:
         while True:
@@ -154,4 +154,4 @@ def horovod_build(root: str | Path) -> str:
         pass
     except OSError:
         return ""  # there was no build here, or the file system has no locks
-    return told(horovod_progress(root)) or "in progress"
+    return read_progress(horovod_progress(root)) or "in progress"

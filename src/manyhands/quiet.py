@@ -20,18 +20,18 @@ def quietly() -> Iterator[None]:
         import tensorflow as tf
     """
     sys.stderr.flush()
-    kept = os.dup(2)
+    stderr_copy = os.dup(2)
     try:
         with tempfile.TemporaryFile() as caught:
             os.dup2(caught.fileno(), 2)
             try:
                 yield
             except BaseException:
-                os.dup2(kept, 2)
+                os.dup2(stderr_copy, 2)
                 caught.seek(0)
                 os.write(2, caught.read())
                 raise
             finally:
-                os.dup2(kept, 2)
+                os.dup2(stderr_copy, 2)
     finally:
-        os.close(kept)
+        os.close(stderr_copy)

@@ -61,10 +61,10 @@ def opens_in_colab(repository: str, path: str) -> str | None:
 
     None if the repository is not on GitHub.
     """
-    found = GITHUB.fullmatch(repository)
-    if not found:
+    match = GITHUB.fullmatch(repository)
+    if not match:
         return None
-    where = f"github/{found[1]}/{found[2]}/blob/{BRANCH}/{quote(path)}"
+    where = f"github/{match[1]}/{match[2]}/blob/{BRANCH}/{quote(path)}"
     return f"https://colab.research.google.com/{where}"
 
 
@@ -73,7 +73,7 @@ def opens_in_kaggle(repository: str, path: str) -> str | None:
 
     None if the repository is not on GitHub.
     """
-    found = GITHUB.fullmatch(repository)
+    match = GITHUB.fullmatch(repository)
     return (
-        f"https://kaggle.com/kernels/welcome?src={file_page(repository, path)}" if found else None
+        f"https://kaggle.com/kernels/welcome?src={file_page(repository, path)}" if match else None
     )

@@ -108,15 +108,15 @@ def _partner(place: _Place) -> list[str]:
 def _next(place: _Place, course: Sequence[Unit]) -> list[str]:
     """The next unit that is there, behind those that are coming."""
     names = [unit.name for unit in course]
-    found = []
+    links = []
     for unit in course[names.index(place.name) + 1 :] if place.name in names else ():
         label = f"{unit.number} {unit.title}"
-        found.append(
+        links.append(
             f"{label} (coming)" if unit.coming else f"[{label}]({place.tutorial(unit.name)})"
         )
         if not unit.coming:
             break
-    return [f"next unit: {', '.join(found)}"] if found else []
+    return [f"next unit: {', '.join(links)}"] if links else []
 
 
 def _deck(place: _Place, root: Path) -> list[str]:

@@ -22,7 +22,7 @@ NO_CLONE = (
 )
 
 
-class NotAClone(RuntimeError):
+class NotACloneError(RuntimeError):
     """There is no clone of the course where we are."""
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ def find_root(start: str | Path | None = None) -> Path:
     for folder in (here, *here.parents, Path(__file__).resolve().parents[2]):
         if _is_clone(folder):
             return folder
-    raise NotAClone
+    raise NotACloneError
 
 
 def _is_clone(folder: Path) -> bool:
@@ -110,9 +110,9 @@ class Unit:
 
         `{"tutorial": {"minutes": ..., "ranks": ...}, "lab": {...}}`.
         """
-        told = self.root / ".course" / "facts.json"  # on an attendee's server, which has no sources
-        if told.is_file():
-            return json.loads(told.read_text(encoding="utf-8"))[self.name]
+        file = self.root / ".course" / "facts.json"  # on an attendee's server, which has no sources
+        if file.is_file():
+            return json.loads(file.read_text(encoding="utf-8"))[self.name]
         sources = {"tutorial": "tutorial", "lab": "labs"}
         return {
             part: _facts(self.root / "sources" / folder / f"{self.name}.py")
@@ -200,9 +200,9 @@ def readme_table(root: str | Path | None = None) -> str:
 
 def with_table(text: str, table: str) -> str:
     """`text` with the table between the marks replaced."""
-    before, found, rest = text.partition(MARKS[0])
+    before, mark, rest = text.partition(MARKS[0])
     _, closed, after = rest.partition(MARKS[1])
-    if not (found and closed):
+    if not (mark and closed):
         raise ValueError(f"The file does not contain the two marks {MARKS[0]!r} and {MARKS[1]!r}.")
     return f"{before}{MARKS[0]}\n{table}\n{MARKS[1]}{after}"
 

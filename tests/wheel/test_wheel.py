@@ -16,7 +16,7 @@ import pytest
 
 import distribution
 from manyhands.cli.installers import Installer
-from manyhands.cli.pythons import NoPython, find_python
+from manyhands.cli.pythons import NoPythonError, find_python
 from manyhands.cli.setup_steps import Steps
 
 pytestmark = pytest.mark.wheel
@@ -85,7 +85,7 @@ def own(request, wheel, tmp_path_factory):
     torch, pythons = ENVIRONMENTS[request.param]
     try:
         python = find_python(os.environ, pythons)
-    except NoPython as lack:
+    except NoPythonError as lack:
         pytest.skip(str(lack))
     folder = tmp_path_factory.mktemp("own")
     run([python, "-m", "venv", folder])

@@ -175,11 +175,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _refused_by_the_system(command: str, problem: OSError | RuntimeError) -> int:
-    words = import_module("manyhands.command_line")
-    said = words.in_words(problem) if isinstance(problem, OSError) else f"{problem}."
-    return words.refuse(
+    command_line = import_module("manyhands.command_line")
+    reason = command_line.in_words(problem) if isinstance(problem, OSError) else f"{problem}."
+    return command_line.refuse(
         command,
-        f"{said} Check this path, your permissions and the free space, then run the command "
+        f"{reason} Check this path, your permissions and the free space, then run the command "
         f"again. ({TRACEBACK}=1 shows where it happened.)",
     )
 

@@ -1,17 +1,4 @@
-"""The set-up behind `make lab` and `make test`: a clone becomes an environment in which the course
-runs.
-
-    python3 src/manyhands/cli/bootstrap.py setup            make or mend the environment
-    python3 src/manyhands/cli/bootstrap.py offline          the same, then write all that it fetches into offline/
-    python3 src/manyhands/cli/bootstrap.py run MODULE ...   the same, then `python -m MODULE ...` in it
-    python3 src/manyhands/cli/bootstrap.py run --with SECTION MODULE ...   the same, and one more section of the lock
-    python3 src/manyhands/cli/bootstrap.py run --horovod-later MODULE ...   the same, with Horovod built meanwhile
-    python3 src/manyhands/cli/bootstrap.py horovod PID      what is left to the background while process PID runs
-
-Run by whatever Python the machine has (3.9 or later, standard library only); it looks for the
-Python that the course needs. A stamp in the environment remembers what was installed, so that a
-second start takes a moment.
-"""
+"""The set-up behind `make lab` and `make test`; `USAGE` says what it does."""
 
 import sys
 
@@ -32,6 +19,20 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+USAGE = """The set-up behind `make lab` and `make test`: a clone becomes an environment in which the course
+runs.
+
+    python3 src/manyhands/cli/bootstrap.py setup            make or mend the environment
+    python3 src/manyhands/cli/bootstrap.py offline          the same, then write all that it fetches into offline/
+    python3 src/manyhands/cli/bootstrap.py run MODULE ...   the same, then `python -m MODULE ...` in it
+    python3 src/manyhands/cli/bootstrap.py run --with SECTION MODULE ...   the same, and one more section of the lock
+    python3 src/manyhands/cli/bootstrap.py run --horovod-later MODULE ...   the same, with Horovod built meanwhile
+    python3 src/manyhands/cli/bootstrap.py horovod PID      what is left to the background while process PID runs
+
+Run by whatever Python the machine has (3.9 or later, standard library only); it looks for the
+Python that the course needs. A stamp in the environment remembers what was installed, so that a
+second start takes a moment.
+"""
 ROOT = Path(__file__).resolve().parents[3]
 if not __package__:  # run as a script: the package is not installed yet
     sys.path[0] = str(ROOT / "src")
@@ -39,7 +40,7 @@ if not __package__:  # run as a script: the package is not installed yet
 from manyhands import machine
 from manyhands.cli import offline, pythons, setup_horovod, setup_later, setup_plan
 from manyhands.cli.installers import fetch_python
-from manyhands.cli.setup_steps import StepFailed, Steps, one_at_a_time
+from manyhands.cli.setup_steps import StepFailedError, Steps, one_at_a_time
 
 
 def set_up(root: Path = ROOT, again: bool = False, later: bool = False) -> Path:
@@ -54,7 +55,7 @@ def set_up(root: Path = ROOT, again: bool = False, later: bool = False) -> Path:
         cached, missing = setup_horovod.wheel_or_tools(plan)
         if not missing:
             setup_later.start(__file__, plan)
-            print(setup_horovod.later_told(cached), flush=True)
+            print(setup_horovod.describe_later(cached), flush=True)
             return plan.python
     if plan.finished(later) and (plan.horovod_done() or not (again or plan.horovod_may_work_now())):
         if not plan.compiled():
@@ -65,7 +66,7 @@ def set_up(root: Path = ROOT, again: bool = False, later: bool = False) -> Path:
     steps = Steps(5, root / ".manyhands" / "setup.log")
     if os.environ.get("MANYHANDS_PIP") == "1":
         steps.note("MANYHANDS_PIP is no longer used, because uv installs all packages")
-    with failures_told(steps), one_at_a_time(root / ".manyhands" / "setup.lock"):
+    with report_failures(steps), one_at_a_time(root / ".manyhands" / "setup.lock"):
         plan = setup_plan.Plan(root, os.environ)
         make_environment(plan, steps)
         install_torch(plan, steps)
@@ -79,14 +80,14 @@ def set_up(root: Path = ROOT, again: bool = False, later: bool = False) -> Path:
 
 
 @contextmanager
-def failures_told(steps: Steps) -> "Iterator[None]":
+def report_failures(steps: Steps) -> "Iterator[None]":
     """What goes wrong in a step ends the program with which, why and what to do."""
     try:
         yield
-    except StepFailed as error:
+    except StepFailedError as error:
         sys.exit("\n" + steps.failure(error))
     except OSError as error:
-        sys.exit("\n" + steps.failure(StepFailed(*setup_plan.explain_os_error(error))))
+        sys.exit("\n" + steps.failure(StepFailedError(*setup_plan.explain_os_error(error))))
     except KeyboardInterrupt:
         where = (
             f"in step [{steps.number}/{steps.total}] {steps.name}"
@@ -115,7 +116,7 @@ def make_environment(plan: setup_plan.Plan, steps: Steps) -> None:
         base = (pythons.site_python if plan.site else pythons.find_python)(
             os.environ, plan.pythons()
         )
-    except pythons.NoPython as lack:
+    except pythons.NoPythonError as lack:
         if plan.offline:
             raise
         base = fetch_python(plan.root, steps, lack)
@@ -131,7 +132,7 @@ def make_environment(plan: setup_plan.Plan, steps: Steps) -> None:
     plan.installer(steps).get_uv()
     facts = pythons.ask_python(str(plan.python))
     if facts is None:
-        raise StepFailed(f"{plan.python} did not answer", "type the same command again")
+        raise StepFailedError(f"{plan.python} did not answer", "type the same command again")
     plan.stamp = {
         "root": str(plan.root),
         "python": pythons.series(facts),
@@ -210,11 +211,11 @@ def in_background(root: Path, starter: int) -> None:
         setup_later.wait_for_first_cell(root, starter, begun)
         return compile_in_background(root)
     # a page that looks holds it for a moment
-    with machine.horovod_lock(root, patience_s=5) as mine:
+    with machine.horovod_lock(root, timeout_s=5) as mine:
         if mine:
-            machine.tell(machine.horovod_progress(root), setup_later.WAITING)
+            machine.write_progress(machine.horovod_progress(root), setup_later.WAITING)
             setup_later.wait_for_first_cell(root, starter, begun)
-            machine.tell(machine.horovod_progress(root), "")
+            machine.write_progress(machine.horovod_progress(root), "")
             compile_in_background(root)
             setup_horovod.build(root)
 
@@ -243,7 +244,7 @@ def install_section(plan: setup_plan.Plan, name: str) -> None:
     if plan.stamp.get(name) == plan.section_wanted(name):
         return
     steps = Steps(1, plan.root / ".manyhands" / "setup.log")
-    with failures_told(steps), one_at_a_time(plan.root / ".manyhands" / "setup.lock"):
+    with report_failures(steps), one_at_a_time(plan.root / ".manyhands" / "setup.lock"):
         steps.begin(f"packages of [{name}]")
         options: list[str | Path] = [
             "--no-deps",
@@ -260,7 +261,7 @@ def install_section(plan: setup_plan.Plan, name: str) -> None:
 def write_offline(plan: setup_plan.Plan) -> None:
     """The folder that sets a machine up which has no network."""
     steps = Steps(3, plan.root / ".manyhands" / "offline.log")
-    with failures_told(steps), one_at_a_time(plan.root / ".manyhands" / "setup.lock"):
+    with report_failures(steps), one_at_a_time(plan.root / ".manyhands" / "setup.lock"):
         offline.write(plan, steps, plan.version("torch"))
     print(
         f"Carry the clone with {offline.NAME}/ to a machine with Python {plan.stamp['python']}; "
@@ -285,7 +286,7 @@ def main(argv: "list[str]") -> None:
         or argv[0] not in ("setup", "offline", "horovod", "run")
         or (argv[0] == "run" and len(argv) < 2)
     ):
-        sys.exit(__doc__)
+        sys.exit(USAGE)
     if argv[0] == "horovod":
         return in_background(ROOT, int(argv[1]) if argv[1:] else 0)
     python = set_up(again=argv[0] == "setup", later=later)

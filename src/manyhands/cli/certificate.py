@@ -17,7 +17,7 @@ from manyhands.command_line import completed, in_words, no_output_file, printabl
 from manyhands.command_line import parser as command_parser
 from manyhands.learner import certificate_paper, start_page
 from manyhands.shared import signing
-from manyhands.units import NotAClone, find_root, units
+from manyhands.units import NotACloneError, find_root, units
 
 if TYPE_CHECKING:
     import argparse
@@ -48,7 +48,7 @@ COMPARE = (
 )
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """What was asked for cannot be done; the message says why and what to do."""
 
 
@@ -114,9 +114,9 @@ def main(argv: Sequence[str]) -> int:
         )
     except OSError as problem:
         return refuse("certificate", in_words(problem))
-    except (NotAClone, signing.BadKey) as problem:
+    except (NotACloneError, signing.BadKey) as problem:
         return refuse("certificate", problem)
-    except (Refused, certificate_paper.NoCertificate) as problem:
+    except (RefusedError, certificate_paper.NoCertificateError) as problem:
         print(f"manyhands certificate: {printable(problem)}", file=sys.stderr)
         return 1
 
@@ -145,8 +145,8 @@ def _make(options: argparse.Namespace) -> int:
             grades,
             by_instructor=bool(key),
         )
-    except certificate_paper.NoCertificate as problem:
-        raise Refused(
+    except certificate_paper.NoCertificateError as problem:
+        raise RefusedError(
             f"{problem} {HOW[bool(key)].format(numbers=' '.join(missing)) if missing else ''}"
         ) from None
     data = certificate_paper.pdf(made)
@@ -201,19 +201,21 @@ def _verify(options: argparse.Namespace) -> int:
     try:
         before, public = signing.verified(data)
     except signing.BadSignature as problem:
-        told = certificate_paper.brief_of(data)
-        raise Refused(
+        statement = certificate_paper.brief_of(data)
+        raise RefusedError(
             f"{file} {problem}."
-            if told or signing.MARK in data
+            if statement or signing.MARK in data
             else f"{file} is no certificate of this course."
         ) from None
-    told = certificate_paper.brief_of(before)
-    if told is None:
-        raise Refused(f"{file} is no certificate of this course.")
+    statement = certificate_paper.brief_of(before)
+    if statement is None:
+        raise RefusedError(f"{file} is no certificate of this course.")
     if wanted not in (None, public):
-        raise Refused(f"{file} was signed with a different key, {signing.fingerprint(public)}.")
+        raise RefusedError(
+            f"{file} was signed with a different key, {signing.fingerprint(public)}."
+        )
     print(
-        f"{file}: signed, and unchanged since.\n{_says(told)}\nThe key: "
+        f"{file}: signed, and unchanged since.\n{_says(statement)}\nThe key: "
         f"{signing.fingerprint(public)}" + ("" if wanted else f"\n{COMPARE}")
     )
     return 0

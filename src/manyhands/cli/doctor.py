@@ -20,7 +20,7 @@ from manyhands.cli.pythons import PYTHONS, TESTED, any_of
 from manyhands.cli.setup_plan import read_pins
 from manyhands.command_line import completed, parser, working
 from manyhands.machine import horovod_build, memory_gb, processors, program, says
-from manyhands.units import NotAClone, find_root, units
+from manyhands.units import NotACloneError, find_root, units
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -57,10 +57,10 @@ def first_line(text: str | None) -> str | None:
 
 def numbers(*frameworks: str) -> str:
     """`units 02, 07`: those whose framework is one of these."""
-    found = [
+    chosen = [
         unit.number for unit in units(Path()) if any(name in unit.framework for name in frameworks)
     ]
-    return f"units {', '.join(found)}" if len(found) > 1 else f"unit {''.join(found)}"
+    return f"units {', '.join(chosen)}" if len(chosen) > 1 else f"unit {''.join(chosen)}"
 
 
 def languages() -> list[Finding]:
@@ -89,15 +89,15 @@ def combination() -> Finding:
     """What the stored outputs depend on, and what of it is not what was pinned."""
     try:
         pins = read_pins(find_root() / "constraints.txt")
-    except (NotAClone, OSError):
+    except (NotACloneError, OSError):
         return Finding("combination", "not known, because the pins are in a clone of the course")
-    found = {
+    installed = {
         name: (package(name) or "").partition("+")[0]
         for name in ("torch", "tensorflow-cpu", "tf-keras", "keras", "numpy", "matplotlib")
     }
     other = [
         f"{name} {version} (pinned: {pins[name]})"
-        for name, version in found.items()
+        for name, version in installed.items()
         if version and version != pins[name]
     ]
     if other:
@@ -109,7 +109,7 @@ def combination() -> Finding:
             REPAIR,
         )
     python = platform.python_version()
-    told = (
+    outputs = (
         "outputs are as stored"
         if python.startswith(f"{TESTED}.")
         else (
@@ -117,7 +117,7 @@ def combination() -> Finding:
             " version"
         )
     )
-    return Finding("combination", f"Python {python} with the pinned packages: {told}")
+    return Finding("combination", f"Python {python} with the pinned packages: {outputs}")
 
 
 def frameworks() -> list[Finding]:
@@ -146,7 +146,7 @@ def horovod() -> str | None:
     """Horovod's version with the controllers that it was built with, read from its libraries."""
     version = package("horovod")
     if version is None:
-        with suppress(NotAClone):
+        with suppress(NotACloneError):
             if how_far := horovod_build(find_root()):
                 return f"not yet: {how_far}"
         return None
@@ -255,8 +255,8 @@ def isolation() -> list[Finding]:
     container = next(
         (
             f"{name}: {first_line(text)}"
-            for name, words in engines.items()
-            if (text := says(name, *words))
+            for name, arguments in engines.items()
+            if (text := says(name, *arguments))
         ),
         None,
     )

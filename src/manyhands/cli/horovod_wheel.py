@@ -25,7 +25,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from manyhands.machine import tell, told
+from manyhands.machine import read_progress, write_progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -256,11 +256,11 @@ def build_detail(line: str) -> str | None:
 
     The last four are the linking, which prints nothing for a long time.
     """
-    found = re.search(r"\[ *(\d+)%\]", line)
-    if not found:
+    percent = re.search(r"\[ *(\d+)%\]", line)
+    if not percent:
         return None
-    return f"building, {found[1]} %: " + (
-        "last step, about a minute" if int(found[1]) > 95 else "about 4 minutes on 2 cores, once"
+    return f"building, {percent[1]} %: " + (
+        "last step, about a minute" if int(percent[1]) > 95 else "about 4 minutes on 2 cores, once"
     )
 
 
@@ -285,7 +285,7 @@ def get_wheel(
     if wheel := cached_wheel(folder):
         return wheel
     progress = folder.with_suffix(".progress")
-    with locked(folder.with_suffix(".lock"), lambda: waiting(told(progress))) as alone:
+    with locked(folder.with_suffix(".lock"), lambda: waiting(read_progress(progress))) as alone:
         if not cached_wheel(folder):
             progress.unlink(missing_ok=True)
             build(python, folder, partial(_call, call, progress), alone)
@@ -301,7 +301,7 @@ def _call(
     def watch(line: str) -> str | None:
         detail = build_detail(line)
         if detail:
-            tell(progress, detail)
+            write_progress(progress, detail)
         return detail
 
     call(command, env, cwd, watch)
@@ -330,8 +330,8 @@ def build(python: str | Path, folder: Path, call: Run, alone: bool = True) -> No
             raise
         shutil.rmtree(work)
         _build(python, folder, call, work)
-    for one in folder.parent.glob(f"{folder.name}-*.build") if alone else [work]:
-        shutil.rmtree(one, ignore_errors=True)
+    for unfinished in folder.parent.glob(f"{folder.name}-*.build") if alone else [work]:
+        shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def _build(python: str | Path, folder: Path, call: Run, work: Path) -> None:

@@ -15,13 +15,13 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
-from manyhands.cli.setup_steps import StepFailed
+from manyhands.cli.setup_steps import StepFailedError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from manyhands.cli.pythons import NoPython
+    from manyhands.cli.pythons import NoPythonError
     from manyhands.cli.setup_steps import Steps, Watch
 
 
@@ -65,7 +65,7 @@ class Installer:
     def get_uv(self) -> str:
         """The path of uv: beside this Python, where pip puts it, else where PATH has one.
 
-        Raises StepFailed where there is neither.
+        Raises StepFailedError where there is neither.
         """
         if self.uv.exists():
             return str(self.uv)
@@ -73,10 +73,10 @@ class Installer:
         pin = next(line for line in lock if line.startswith("uv=="))
         try:  # a site's own uv, which is not beside this Python, does not count
             self.steps.call(self.pip("install", "--quiet", "--ignore-installed", pin), self.environ)
-        except StepFailed as error:
+        except StepFailedError as error:
             other = shutil.which("uv", path=self.environ.get("PATH"))
             if not other:
-                raise StepFailed(
+                raise StepFailedError(
                     NO_UV.format(pin=pin, why=error.why), NO_UV_REMEDY.format(remedy=error.remedy)
                 ) from error
             self.steps.note(OTHER_UV.format(pin=pin, why=error.why, uv=other))
@@ -90,7 +90,7 @@ class Installer:
         first: Sequence[str | Path] = (),
         otherwise: Sequence[str | Path] = (),
     ) -> None:
-        """Install with uv, which pip installs if need be; raises StepFailed.
+        """Install with uv, which pip installs if need be; raises StepFailedError.
 
         `first`: options that may fail where the network is closed. Then uv tries once more with
         the options `otherwise` instead.
@@ -104,7 +104,7 @@ class Installer:
             env = self.uv_environment(config, **IMPATIENT)
             try:
                 return call([*command, *first, *arguments], env=env)
-            except StepFailed as error:
+            except StepFailedError as error:
                 options = " ".join(map(str, first))
                 self.steps.note(WITHOUT.format(options=options, why=error.why))
         return call([*command, *otherwise, *arguments], env=self.uv_environment(config))
@@ -118,14 +118,14 @@ class Installer:
 
         `global.index-url='...'`, `:env:.index-url='...'`; the environment wins over files.
         """
-        said = subprocess.run(
+        listed = subprocess.run(
             list(map(str, self.pip("config", "list"))),
             env=self.environ,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
         )
-        return pip_config(said.stdout)
+        return pip_config(listed.stdout)
 
     def uv_environment(self, config: Mapping[str, str], **more: str) -> dict[str, str]:
         """pip's configuration as uv's variables; what the user has set for uv itself wins.
@@ -164,7 +164,7 @@ def pip_config(text: str) -> dict[str, str]:
     }
 
 
-def fetch_python(root: Path, steps: Steps, lack: NoPython) -> str:
+def fetch_python(root: Path, steps: Steps, lack: NoPythonError) -> str:
     """A Python that uv fetches, where this machine has none that the course runs on; its path.
 
     Raises `lack` where uv cannot.
@@ -184,6 +184,6 @@ def fetch_python(root: Path, steps: Steps, lack: NoPython) -> str:
             text=True,
             check=True,
         ).stdout.strip()
-    except (StepFailed, OSError, subprocess.CalledProcessError) as error:
+    except (StepFailedError, OSError, subprocess.CalledProcessError) as error:
         steps.note(f"It could not be fetched: {getattr(error, 'why', error)}")
         raise lack from error

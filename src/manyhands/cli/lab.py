@@ -23,7 +23,7 @@ from manyhands.learner.jupyter_server import (
 )
 from manyhands.learner.prepare import prepare
 from manyhands.learner.trust import sign_course
-from manyhands.units import NotAClone, find_root, units
+from manyhands.units import NotACloneError, find_root, units
 
 if TYPE_CHECKING:
     import argparse
@@ -76,7 +76,7 @@ def main(argv: Sequence[str]) -> int:
     try:
         root = find_root()
         prepare(root, [_number(name, root) for name in options.new])
-    except (NotAClone, LookupError) as problem:
+    except (NotACloneError, LookupError) as problem:
         return refuse("lab", problem)
     except OSError as problem:
         return refuse("lab", in_words(problem))

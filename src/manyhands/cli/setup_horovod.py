@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from manyhands import machine
 from manyhands.cli import horovod_wheel, setup_plan
-from manyhands.cli.setup_steps import StepFailed, Steps, one_at_a_time
+from manyhands.cli.setup_steps import StepFailedError, Steps, one_at_a_time
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,7 +26,7 @@ LATER = (
 BUILT = "built in the background, which takes about 4 minutes on 2 cores, once."
 INSTALLED = "installed in the background, from the wheel that was built here before."
 NO_SKIPS = os.environ.get("MANYHANDS_NO_SKIPS") == "1"
-BUILD_FAILS = (StepFailed, RuntimeError, OSError, subprocess.SubprocessError)
+BUILD_FAILS = (StepFailedError, RuntimeError, OSError, subprocess.SubprocessError)
 
 
 def wheel_or_tools(plan: setup_plan.Plan) -> tuple[bool, list[tuple[str, str]]]:
@@ -38,7 +38,7 @@ def wheel_or_tools(plan: setup_plan.Plan) -> tuple[bool, list[tuple[str, str]]]:
     return cached, [] if cached else horovod_wheel.missing_tools(plan.python)
 
 
-def later_told(cached: bool) -> str:
+def describe_later(cached: bool) -> str:
     """Return what is told of a Horovod that the background builds.
 
     If its wheel is `cached`, the background only installs it.
@@ -74,7 +74,7 @@ def wheel_of(plan: setup_plan.Plan, steps: Steps) -> Path:
 
     def shown(detail: str | None) -> str | None:
         if detail:
-            machine.tell(progress, detail)
+            machine.write_progress(progress, detail)
         return detail
 
     def call(command: list[str], env: dict[str, str], cwd: str, watch: Watch) -> None:
@@ -86,7 +86,7 @@ def wheel_of(plan: setup_plan.Plan, steps: Steps) -> Path:
     try:
         return horovod_wheel.get_wheel(plan.python, call, waiting=waiting)
     finally:
-        machine.tell(progress, "")
+        machine.write_progress(progress, "")
 
 
 def install(plan: setup_plan.Plan, steps: Steps, again: bool, later: bool = False) -> None:
@@ -104,12 +104,12 @@ def install(plan: setup_plan.Plan, steps: Steps, again: bool, later: bool = Fals
         cached, missing = wheel_or_tools(plan)
         plan.stamp["horovod_lacks"] = [what for what, _ in missing]
         if missing:
-            raise StepFailed(
+            raise StepFailedError(
                 "not found: " + ", ".join(what for what, _ in missing),
                 "; ".join(remedy for _, remedy in missing),
             )
         if later:
-            return steps.end(later_told(cached))
+            return steps.end(describe_later(cached))
         wheel = wheel_of(plan, steps)
         plan.installer(steps).install("--no-deps", "--force-reinstall", wheel)
         steps.call([plan.python, "-c", setup_plan.TRY_HOROVOD], env=plan.environment())
@@ -124,7 +124,9 @@ def _remember(plan: setup_plan.Plan, steps: Steps, error: Exception) -> None:
 
     So the next start does not try for minutes what fails again.
     """
-    failed = error if isinstance(error, StepFailed) else StepFailed(str(error), "read the log")
+    failed = (
+        error if isinstance(error, StepFailedError) else StepFailedError(str(error), "read the log")
+    )
     if NO_SKIPS:
         raise failed from error
     print(steps.failure(failed), flush=True)

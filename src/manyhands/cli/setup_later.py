@@ -121,9 +121,9 @@ def compile_packages(plan: Plan, steps: Steps, workers: int = 0) -> None:
     Who uses the environment may not be allowed to write there, and would compile again in each
     process. A killed one goes on where it was, for each file is written in one rename.
     """
-    said = subprocess.run(
+    folders = subprocess.run(
         [str(plan.python), "-c", ASK_FOLDERS], stdout=subprocess.PIPE, text=True, check=True
     ).stdout
     steps.call(
-        [plan.python, "-c", COMPILE, workers, *said.split("\n")[:-1]], env=plan.environment()
+        [plan.python, "-c", COMPILE, workers, *folders.split("\n")[:-1]], env=plan.environment()
     )

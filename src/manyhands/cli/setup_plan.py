@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from manyhands.cli import horovod_wheel, offline
 from manyhands.cli.installers import Installer
 from manyhands.cli.pythons import PYTHONS, any_of, ask_python, series, version_of
-from manyhands.cli.setup_steps import REASONS, StepFailed
+from manyhands.cli.setup_steps import REASONS, StepFailedError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -82,9 +82,9 @@ def read_pins(path: str | Path, section: str | None = None) -> dict[str, str]:
     for line in Path(path).read_text().splitlines():
         if header := re.match(r"# \[([a-z-]+)\]", line):
             at = header.group(1)
-        found = re.match(r"([A-Za-z0-9._-]+)==(\S+)", line)
-        if found and section in (None, at):
-            pins[re.sub(r"[-_.]+", "-", found.group(1)).lower()] = found.group(2)
+        pin = re.match(r"([A-Za-z0-9._-]+)==(\S+)", line)
+        if pin and section in (None, at):
+            pins[re.sub(r"[-_.]+", "-", pin.group(1)).lower()] = pin.group(2)
     return pins
 
 
@@ -312,7 +312,7 @@ class Plan:
         """["numpy==2.4.6", ...]: the lines of one section of the lock."""
         pins = read_pins(self.root / LOCK, name)
         if not pins:
-            raise StepFailed(
+            raise StepFailedError(
                 f"{LOCK} has no packages in a section [{name}]", f"restore it: git checkout {LOCK}"
             )
         return [f"{package}=={version}" for package, version in pins.items()]
@@ -340,10 +340,10 @@ class Plan:
             "print('\\n'.join(d.metadata['Name'] for d in m.distributions() if not "
             "str(d.locate_file('')).startswith(sys.prefix)))"
         )
-        said = subprocess.run(
+        names = subprocess.run(
             [str(self.python), "-c", ask], stdout=subprocess.PIPE, text=True
         ).stdout
-        return {re.sub(r"[-_.]+", "-", name).lower() for name in said.split()}
+        return {re.sub(r"[-_.]+", "-", name).lower() for name in names.split()}
 
     def write_package_list(self) -> list[str]:
         """Write the list of requirements for step 4; returns the names."""
@@ -394,15 +394,15 @@ class Plan:
         folders = json.loads(
             subprocess.run([base, "-c", ask], stdout=subprocess.PIPE, text=True, check=True).stdout
         )
-        [place] = self.prefix.glob("lib/python*/site-packages")
-        (place / "manyhands-site.pth").write_text(
+        [packages] = self.prefix.glob("lib/python*/site-packages")
+        (packages / "manyhands-site.pth").write_text(
             "".join(f"import site; site.addsitedir({folder!r})\n" for folder in folders)
         )
 
     def clear_prefix(self) -> None:
         """An empty folder with our mark in it; never clear a folder that somebody else made."""
         if self.prefix.exists() and not self.stamp:
-            raise StepFailed(
+            raise StepFailedError(
                 f"{self.prefix} exists, but was not made by `make`",
                 "move it away, then type the same command again",
             )
@@ -419,7 +419,7 @@ class Plan:
             NEEDED_GB_GPU if gpu_here() else NEEDED_GB,
         )
         if free < needed:
-            raise StepFailed(
+            raise StepFailedError(
                 f"the disk has {free:.1f} GB left, and .venv needs about {needed} GB",
                 "make room, then type the same command again",
             )
@@ -428,7 +428,7 @@ class Plan:
         """Raise StepFailedError if the active conda environment has no Python for the course."""
         facts = ask_python(str(self.python))
         if not facts or series(facts) not in PYTHONS:
-            raise StepFailed(
+            raise StepFailedError(
                 f"the conda environment has no Python {any_of(PYTHONS)}",
                 "make it from the file: conda env create -f environment.yml",
             )

@@ -106,7 +106,7 @@ REASONS = [
 ]
 
 
-class StepFailed(Exception):
+class StepFailedError(Exception):
     """A step that did not work: why, and what the reader can do."""
 
     def __init__(self, why: str, remedy: str) -> None:
@@ -117,9 +117,9 @@ class StepFailed(Exception):
 def explain(log_text: str) -> tuple[str, str]:
     """(why, what to do) from the output of a failed command."""
     for pattern, why, remedy in REASONS:
-        found = re.search(pattern, log_text)
-        if found:
-            return why.format(*found.groups()), remedy
+        match = re.search(pattern, log_text)
+        if match:
+            return why.format(*match.groups()), remedy
     return "a command failed", "read the last lines of the log, and report them if they do not help"
 
 
@@ -135,10 +135,10 @@ def size_of(folder: str | Path) -> int:
     Links and what vanishes meanwhile do not count.
     """
     total = 0
-    for place, _, names in os.walk(folder):
+    for parent, _, names in os.walk(folder):
         for name in names:
             with suppress(OSError):
-                total += os.lstat(os.path.join(place, name)).st_blocks * 512
+                total += os.lstat(os.path.join(parent, name)).st_blocks * 512
     return total
 
 
@@ -251,7 +251,7 @@ class Steps:
     ) -> None:
         """Run one command into the log; `watch(line)` may turn a line into the detail to show.
 
-        Raises StepFailed.
+        Raises StepFailedError.
 
         `into`: the folder that it fills; how much larger it has become is shown, too.
         """
@@ -274,7 +274,7 @@ class Steps:
         finally:
             self._end_group(process)
         if code != 0:
-            raise StepFailed(*explain("\n".join(recent)))
+            raise StepFailedError(*explain("\n".join(recent)))
 
     def _follow(
         self, pipe: IO[bytes], watch: Watch | None, recent: deque[str], amount: Callable[[], str]
@@ -314,22 +314,22 @@ class Steps:
             except (ProcessLookupError, subprocess.TimeoutExpired):
                 pass
 
-    def failure(self, error: StepFailed) -> str:
+    def failure(self, error: StepFailedError) -> str:
         """The report of a failed step, with the last lines of the log."""
         with suppress(OSError):  # the disk is full: what is there must do
             self.log.flush()
         lines = (
             self.log_path.read_text(encoding="utf-8", errors="replace").rstrip().splitlines()[-12:]
         )
-        told = [
+        report = [
             f"Step [{self.number}/{self.total}] {self.name} failed.",
             f"  why:  {error.why}",
             f"  do:   {error.remedy}",
         ]
         # a command has run in this step
         if any(line.startswith("$ ") for line in lines) or not lines[-1].startswith("== step"):
-            told += [
+            report += [
                 f"  log:  {self.log_path}; its last lines:",
                 *("        | " + line[:160] for line in lines),
             ]
-        return "\n".join(told)
+        return "\n".join(report)

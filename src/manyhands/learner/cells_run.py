@@ -17,7 +17,7 @@ from IPython import get_ipython
 from manyhands.checks import progress
 from manyhands.learner.copies import number_of
 from manyhands.learner.fresh_kernel import NewKernel
-from manyhands.units import NotAClone, find_root, units
+from manyhands.units import NotACloneError, find_root, units
 
 Place = tuple[Path, str, str]  # (the work folder, the unit's name, the path inside `work`)
 
@@ -51,7 +51,7 @@ def place_of(path: Path) -> Place | None:
         root = find_root(path.parent)
         name = path.relative_to(root / "work").as_posix()
         name.encode("utf-8")
-    except (NotAClone, ValueError):  # also a name that JupyterLab and the page cannot show
+    except (NotACloneError, ValueError):  # also a name that JupyterLab and the page cannot show
         return None
     folder, _, inside = name.partition("/")
     unit = next((unit.name for unit in units(root) if unit.number == number_of(name)), None)

@@ -38,7 +38,7 @@ BRIEF = {
 VERIFY = "manyhands certificate --verify FILE"
 
 
-class NoCertificate(ValueError):
+class NoCertificateError(ValueError):
     """There is nothing to certify; the message says what is missing and what to do."""
 
 
@@ -92,14 +92,14 @@ def certificate(
     """
     name = " ".join(name.split())
     if not 0 < len(name) <= LONGEST_NAME or not name.isprintable():
-        raise NoCertificate(f"A name has 1 to {LONGEST_NAME} letters. Give it with --name.")
+        raise NoCertificateError(f"A name has 1 to {LONGEST_NAME} letters. Give it with --name.")
     missing = [unit for unit in units if not graded(grades.get(unit.name))]
     if missing or not units:
         which = (
             ", ".join(f"{unit.number} {unit.title}" for unit in missing)
             or "the path has no unit yet"
         )
-        raise NoCertificate(
+        raise NoCertificateError(
             "There is no certificate, because points that were never graded are not certified. Not "
             f"graded: {which}."
         )
@@ -221,7 +221,7 @@ def _foot(paper: FPDF, certificate: Certificate) -> None:
 
 def _inside(package: str, name: str) -> Path:
     """The path of a file of an installed package, without importing it."""
-    found = importlib.util.find_spec(package)
-    if found is None or found.origin is None:
+    spec = importlib.util.find_spec(package)
+    if spec is None or spec.origin is None:
         raise ModuleNotFoundError(f"No module named {package!r}", name=package)
-    return Path(found.origin).parent / name
+    return Path(spec.origin).parent / name

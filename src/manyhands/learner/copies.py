@@ -131,8 +131,8 @@ def _learners(content: bytes, root: Path, unit: str, tutorial: bool) -> bytes:
 
 
 def _files(folder: Path) -> list[Path]:
-    found = (path for path in folder.rglob("*") if path.is_file())
-    return sorted(path for path in found if not SKIPPED.intersection(path.parts))
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return sorted(path for path in files if not SKIPPED.intersection(path.parts))
 
 
 def _put(path: Path, content: bytes) -> bool:
@@ -182,10 +182,10 @@ def _record(work: Path) -> Path:
 
 def _load(work: Path) -> dict[str, str]:
     try:
-        found = json.loads(_record(work).read_text(encoding="utf-8"))
+        versions = json.loads(_record(work).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return versions if isinstance(versions, dict) else {}
 
 
 def _save(work: Path, known: dict[str, str]) -> None:

@@ -73,13 +73,13 @@ def _cache(root: str | Path) -> Path:
 
 def handed_in(root: str | Path) -> HandIns:
     """{lab: [HandIn, ...]}, the newest hand-in of a lab last."""
-    found: HandIns = {}
+    hand_ins: HandIns = {}
     with suppress(OSError):
         for folder in sorted(_cache(root).iterdir(), key=lambda path: path.name):
             parts = folder.name.split("+")
             if len(parts) == 3 and all(parts) and parts[1][0] != "." and folder.is_dir():
-                found.setdefault(parts[1], []).append(HandIn(folder, parts[1], parts[2]))
-    return {lab: sorted(tries, key=lambda one: one.time) for lab, tries in found.items()}
+                hand_ins.setdefault(parts[1], []).append(HandIn(folder, parts[1], parts[2]))
+    return {lab: sorted(tries, key=lambda hand_in: hand_in.time) for lab, tries in hand_ins.items()}
 
 
 def fetch(root: str | Path, exchange: str | Path) -> None:
@@ -90,10 +90,10 @@ def fetch(root: str | Path, exchange: str | Path) -> None:
     A lab whose folder the learner has removed or renamed is left out.
     """
     work = Path(root) / "work"
-    for one in (one for tries in handed_in(root).values() for one in tries):
-        there, here = one.released_page(exchange), one.page(work)
+    for hand_in in (hand_in for tries in handed_in(root).values() for hand_in in tries):
+        there, here = hand_in.released_page(exchange), hand_in.page(work)
         with suppress(OSError):
-            if not there or not there.is_file() or not (work / one.lab).is_dir():
+            if not there or not there.is_file() or not (work / hand_in.lab).is_dir():
                 continue
             if not (here.is_file() and filecmp.cmp(there, here, shallow=False)):
                 _copy(there, here)

@@ -131,9 +131,14 @@ def _pip(*arguments: object) -> bool:
 
 def installed() -> dict[str, str]:
     """{name: version} of all packages that this Python has, with names in pip's form."""
-    found = ((one.metadata["Name"], one.version) for one in metadata.distributions())
+    packages = (
+        (distribution.metadata["Name"], distribution.version)
+        for distribution in metadata.distributions()
+    )
     return {
-        re.sub(r"[-_.]+", "-", name).lower(): version for name, version in found if name and version
+        re.sub(r"[-_.]+", "-", name).lower(): version
+        for name, version in packages
+        if name and version
     }
 
 
@@ -150,20 +155,20 @@ def here(root: Path = ROOT, failed: Sequence[str] = ()) -> str:
     there = installed()
     frameworks = (("PyTorch", "torch"), ("TensorFlow", "tensorflow"))
     have = " and ".join(f"{title} {there[name]}" for title, name in frameworks if name in there)
-    said = (
+    sentences = (
         f"The course is {'in' if failed else 'ready in'} {root}, beside {have or 'no framework'}. "
         f"This place has {processors()} cores, {memory_gb()} GB of memory and "
     )
     names = gpus()
     if not names:
-        return said + "no GPU, so ranks run on the CPU."
-    said += f"{len(names)} GPU{'s' if len(names) > 1 else ''} ({names[0]})."
+        return sentences + "no GPU, so ranks run on the CPU."
+    sentences += f"{len(names)} GPU{'s' if len(names) > 1 else ''} ({names[0]})."
     if len(names) > 1:
-        said += (
+        sentences += (
             " More ranks than GPUs share them over gloo. With Cluster(nodes=1, "
             f"ranks_per_node={len(names)}), each rank has one to itself, over NCCL."
         )
-    return said
+    return sentences
 
 
 def gpus() -> list[str]:

@@ -103,7 +103,7 @@ def command(root: str | Path, page: str, arguments: Sequence[str], port: int = 0
         ),
     ]
     # given twice it would be refused
-    if not any(one.startswith(("--port", "--ServerApp.port")) for one in arguments):
+    if not any(argument.startswith(("--port", "--ServerApp.port")) for argument in arguments):
         ours.append(f"--ServerApp.port={port if _is_free(port) else 0}")
     if os.geteuid() == 0:
         ours.append("--ServerApp.allow_root=True")
@@ -113,10 +113,10 @@ def command(root: str | Path, page: str, arguments: Sequence[str], port: int = 0
 
 
 def _is_free(port: int) -> bool:
-    with socket.socket() as one:
-        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            one.bind(("127.0.0.1", port))
+            probe.bind(("127.0.0.1", port))
         except OSError:
             return False
     return True

@@ -57,15 +57,15 @@ def _cells_in(path: Path, *version: int) -> tuple[Cell, ...]:
     The page is often written anew, and few notebooks change.
     """
     heading = ""
-    found: list[Cell] = []
+    cells: list[Cell] = []
     for cell in json.loads(path.read_bytes())["cells"]:
         lines = "".join(cell["source"]).splitlines()
         if cell["cell_type"] == "markdown":
             heading = _last_heading(lines) or heading
         elif cell["cell_type"] == "code" and any(line.strip() for line in lines):
             asked = sum(line.startswith("predict(") for line in lines)
-            found.append(Cell(cell.get("id", ""), _short(heading), _short(_telling(lines)), asked))
-    return tuple(found)
+            cells.append(Cell(cell.get("id", ""), _short(heading), _short(_telling(lines)), asked))
+    return tuple(cells)
 
 
 def _last_heading(lines: Sequence[str]) -> str:
@@ -73,11 +73,11 @@ def _last_heading(lines: Sequence[str]) -> str:
 
     A comment in a block of code is none.
     """
-    found, in_code = "", False
+    heading, in_code = "", False
     for line in lines:
         in_code ^= line.startswith("```")
-        found = line.lstrip("#").strip() if line.startswith("#") and not in_code else found
-    return found
+        heading = line.lstrip("#").strip() if line.startswith("#") and not in_code else heading
+    return heading
 
 
 def _telling(lines: Sequence[str]) -> str:
@@ -124,13 +124,13 @@ def left_off(root: str | Path, done: Mapping[str, Mapping[str, Any]]) -> Place |
         for unit, entry in done.items()
         if "last" in entry
     ]
-    for _, unit, where in sorted(last, key=lambda one: one[0], reverse=True):
+    for _, unit, where in sorted(last, key=lambda run: run[0], reverse=True):
         path = Path(root) / "work" / where["notebook"]
         if path.is_file():
             cells = cells_in(path)
-            found = zip(count(1), cells)
+            numbered = zip(count(1), cells)
             number, cell = next(
-                ((n, cell) for n, cell in found if cell.id == where["cell"]), (0, None)
+                ((n, cell) for n, cell in numbered if cell.id == where["cell"]), (0, None)
             )
             return Place(unit, where["notebook"], cell, number, len(cells))
     return None

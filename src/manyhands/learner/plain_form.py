@@ -50,7 +50,7 @@ class PlainForm:
         self.shown: DisplayHandle | None = None
         unit = f" of {question.unit}" if question.unit else ""
         answer = "the number of your choice" if question.choices else f"a number{escape(unit)}"
-        self.words = CALL.format(name=escape(question.name), answer=answer)
+        self.answer_line = CALL.format(name=escape(question.name), answer=answer)
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         return {"text/plain": self.plain, "text/html": self.html()}
@@ -59,7 +59,7 @@ class PlainForm:
         """Return the form as HTML without widgets: the question, its choices, and how to answer."""
         choices = "".join(f"<li>{escape(choice)}</li>" for choice in self.question.choices)
         rows = f'<ol style="margin: .2em 0">{choices}</ol>' if choices else ""
-        return prediction_card.form(self.question.text, f"{rows}<div>{self.words}</div>")
+        return prediction_card.form(self.question.text, f"{rows}<div>{self.answer_line}</div>")
 
     def show(self, plain: str) -> None:
         """Show the form below the cell; a page without HTML gets the text `plain`."""
@@ -69,8 +69,8 @@ class PlainForm:
     def end(self) -> None:
         """The next cell runs: the question stays open until the run has settled it."""
 
-    def close(self, words: str) -> None:
-        """Show the words in place of the call."""
-        self.plain, self.words = words, escape(words)
+    def close(self, message: str) -> None:
+        """Show the message instead of the call."""
+        self.plain, self.answer_line = message, escape(message)
         if self.shown:
             self.shown.update(self)

@@ -51,9 +51,9 @@ def form(question: str, rows: str) -> str:
     return _card("prediction", f"Predict: {question}", ASKED, rows)
 
 
-def remark(question: str, words: str) -> str:
+def remark(question: str, text: str) -> str:
     """The question and a line about its prediction, which is shown instead of the form."""
-    return _card("prediction", question, COLOUR[NOT_BEGUN], f"<div>{escape(words)}</div>")
+    return _card("prediction", question, COLOUR[NOT_BEGUN], f"<div>{escape(text)}</div>")
 
 
 def _card(label: str, question: str, colour: str, rows: str) -> str:

@@ -130,7 +130,7 @@ def calls(
         tree = ast.parse(source)
     except SyntaxError:  # a cell with a magic
         return []
-    found = [
+    nodes = [
         node
         for node in ast.walk(tree)
         if isinstance(node, ast.Call)
@@ -140,7 +140,7 @@ def calls(
         and isinstance(node.args[0], ast.Constant)
     ]
     return [
-        (cast(ast.Name, node.func).id, node) for node in sorted(found, key=lambda node: node.lineno)
+        (cast(ast.Name, node.func).id, node) for node in sorted(nodes, key=lambda node: node.lineno)
     ]
 
 
@@ -152,7 +152,7 @@ def question_of(call: ast.Call) -> Question:
     given: dict[str, Any] = dict(
         zip(("name", "text", "choices"), map(ast.literal_eval, call.args), strict=False)
     )
-    given |= {str(one.arg): ast.literal_eval(one.value) for one in call.keywords}
+    given |= {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
     return Question(**given | {"choices": tuple(given.get("choices", ()))})
 
 
@@ -161,7 +161,7 @@ def questions(folder: str | Path) -> dict[str, Question]:
 
     What cannot be read has none.
     """
-    found: dict[str, Question] = {}
+    by_name: dict[str, Question] = {}
     for path in sorted(Path(folder).glob("*.ipynb")):
         try:
             cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
@@ -171,5 +171,5 @@ def questions(folder: str | Path) -> dict[str, Question]:
             ]
         except (OSError, ValueError, KeyError, TypeError):
             continue
-        found |= {question.name: question for question in asked}
-    return found
+        by_name |= {question.name: question for question in asked}
+    return by_name

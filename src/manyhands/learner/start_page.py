@@ -22,7 +22,7 @@ from manyhands.learner import for_attendees, for_instructors, notebook_state
 from manyhands.learner.copies import lab_copy, tutorial_copy
 from manyhands.learner.markdown import code, link, plain
 from manyhands.machine import horovod_build, memory_gb, processors, says
-from manyhands.units import NotAClone, find_root, minutes_in_class, minutes_text, paths, units
+from manyhands.units import NotACloneError, find_root, minutes_in_class, minutes_text, paths, units
 
 if TYPE_CHECKING:
     from manyhands.units import Unit
@@ -71,7 +71,7 @@ def renew() -> None:
 
     A page that cannot be written costs no work.
     """
-    with suppress(NotAClone, OSError):
+    with suppress(NotACloneError, OSError):
         root = find_root()
         if (root / "work").is_dir():
             write(root)
@@ -280,12 +280,16 @@ def predictions(course: Sequence[Unit], done: Progress) -> str:
 
 def _predicted(unit: Unit, made: Any) -> str:
     listed = made.values() if isinstance(made, dict) else ()
-    settled = [one for one in listed if isinstance(one, dict) and "right" in one]
+    settled = [
+        prediction
+        for prediction in listed
+        if isinstance(prediction, dict) and "right" in prediction
+    ]
     if not settled:
         return ""
     right, surprise = (
-        sum(one["right"] for one in settled),
-        sum(one["surprise"] for one in settled) / len(settled),
+        sum(prediction["right"] for prediction in settled),
+        sum(prediction["surprise"] for prediction in settled) / len(settled),
     )
     return f"| {unit.number} | {unit.title} | {len(settled)} | {right} | {surprise:.1f} |"
 

@@ -36,8 +36,8 @@ def title_of(path: str | Path) -> str | None:
     None if it says nothing.
     """
     picture = ElementTree.parse(path).getroot()
-    found = picture.get("aria-label") or picture.findtext(TITLE) or picture.findtext("title")
-    return " ".join(found.split()) if found else None
+    title = picture.get("aria-label") or picture.findtext(TITLE) or picture.findtext("title")
+    return " ".join(title.split()) if title else None
 
 
 def name_pictures(app: Sphinx, doctree: nodes.document, docname: str) -> None:

@@ -32,7 +32,7 @@ def describe(
 
     A picture needs the site's address (`--address`).
     """
-    words = description(doctree) if doctree is not None else ""
+    summary = description(doctree) if doctree is not None else ""
     title = (
         FIRST_TITLE
         if pagename == app.config.root_doc
@@ -40,23 +40,23 @@ def describe(
     )
     if pagename == app.config.root_doc:
         context["title"] = title
-    told = {
+    properties = {
         "og:type": "website",
         "og:site_name": app.config.project,
         "og:title": title,
-        "og:description": words,
+        "og:description": summary,
     }
     if address := app.config.html_baseurl:
-        told |= {
+        properties |= {
             "og:url": f"{address.rstrip('/')}/{app.builder.get_target_uri(pagename)}",
             "og:image": f"{address.rstrip('/')}/{CARD}",
             "og:image:width": "1200",
             "og:image:height": "630",
         }
-    tags = [f'<meta name="description" content="{_attribute(words)}" />'] if words else []
+    tags = [f'<meta name="description" content="{_attribute(summary)}" />'] if summary else []
     tags += [
         f'<meta property="{name}" content="{_attribute(text)}" />'
-        for name, text in told.items()
+        for name, text in properties.items()
         if text
     ]
     context["metatags"] = "\n    ".join(["", *tags])

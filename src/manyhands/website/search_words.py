@@ -25,10 +25,10 @@ var splitQuery = (query) => query
 
     def split(self, input: str) -> list[str]:
         """Return the words of a text; a compound counts whole and in its parts."""
-        found = []
+        words = []
         for word in COMPOUND.findall(input):
-            found += [word, *word.split("-")] if "-" in word else [word]
-        return found
+            words += [word, *word.split("-")] if "-" in word else [word]
+        return words
 
 
 def setup(app: object) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from manyhands.authoring import BuildError, UnknownName
 from manyhands.command_line import completed, parser, printable
 from manyhands.learner import outcomes
-from manyhands.units import NotAClone, find_root
+from manyhands.units import NotACloneError, find_root
 
 MARK = ".manyhands-site"  # in a folder that this command has made, and may replace
 
@@ -37,7 +37,7 @@ def main(argv: list[str]) -> int:
     try:
         root = find_root()
         build(root, Path(options.output or root / "build" / "site").resolve(), options.address)
-    except (BuildError, NotAClone) as error:
+    except (BuildError, NotACloneError) as error:
         print(f"\n{printable(error)}", file=sys.stderr)
         return 2 if isinstance(error, UnknownName) else 1
     return 0
@@ -64,8 +64,8 @@ def build(root: Path, folder: Path, address: str = "") -> None:
             "another folder, or move that one away."
         )
     print("reading notebooks, labs, decks and manuals ...", flush=True)
-    with tempfile.TemporaryDirectory(prefix="mh-site-") as place:
-        made = _pages(root, Path(place), address)
+    with tempfile.TemporaryDirectory(prefix="mh-site-") as scratch:
+        made = _pages(root, Path(scratch), address)
         folder.parent.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(folder, ignore_errors=True)
         shutil.move(made, folder)
@@ -76,7 +76,7 @@ def build(root: Path, folder: Path, address: str = "") -> None:
     )
 
 
-def _pages(root: Path, place: Path, address: str) -> Path:
+def _pages(root: Path, scratch: Path, address: str) -> Path:
     """The finished site in a folder of `place`."""
     if not find_spec("myst_nb"):
         raise BuildError(
@@ -86,7 +86,7 @@ def _pages(root: Path, place: Path, address: str) -> Path:
     from manyhands.website import broken, heads, printed, sphinx_run
     from manyhands.website.lay_out import lay_out
 
-    source, made = place / "source", place / "site"
+    source, made = scratch / "source", scratch / "site"
     source.mkdir()
     notebooks = lay_out(root, source)
     try:
@@ -96,13 +96,13 @@ def _pages(root: Path, place: Path, address: str) -> Path:
             f"The site was not built:\n  {error}\nTake the file from git, or delete it and run "
             "`manyhands build`."
         ) from None
-    told = [
+    problems = [
         problem for path in notebooks for problem in broken.problems(path, path.relative_to(source))
     ]
-    if told:
+    if problems:
         raise BuildError(
             "The site was not built:\n  "
-            + "\n  ".join(told)
+            + "\n  ".join(problems)
             + "\nRepair the source, then run `make build NB=<unit>`."
         )
     print(f"making pages of {len(notebooks)} notebooks and the texts ...", flush=True)

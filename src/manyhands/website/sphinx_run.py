@@ -47,9 +47,9 @@ def run(root: Path, source: Path, target: Path, address: str = "") -> None:
         text=True,
         env=environment,
     )
-    said = complaints.read_text(encoding="utf-8") if complaints.is_file() else ""
-    if told := [in_words(line, source) for line in said.splitlines() if line.strip()]:
-        raise BuildError("The site was not built:\n  " + "\n  ".join(told))
+    lines = complaints.read_text(encoding="utf-8") if complaints.is_file() else ""
+    if sentences := [in_words(line, source) for line in lines.splitlines() if line.strip()]:
+        raise BuildError("The site was not built:\n  " + "\n  ".join(sentences))
     if done.returncode:
         raise BuildError(
             "Sphinx ended with status "
@@ -59,13 +59,13 @@ def run(root: Path, source: Path, target: Path, address: str = "") -> None:
 
 def in_words(line: str, source: Path) -> str:
     """A complaint with the file's path in the clone, and for a notebook with its cell."""
-    found = _COMPLAINT.fullmatch(line)
-    if not found:
+    match = _COMPLAINT.fullmatch(line)
+    if not match:
         return line.replace(f"{source}{os.sep}", "")
-    path, number = Path(found["path"]), int(found["line"] or 0)
+    path, number = Path(match["path"]), int(match["line"] or 0)
     name = os.path.relpath(path, source) if path.is_absolute() else str(path)
     if path.suffix == ".ipynb" and number >= A_CELL:
         cell, number = divmod(number, A_CELL)
         notebook = json.loads(path.read_text(encoding="utf-8"))
         name = place(name, notebook, cell - 1)
-    return f"{name}{f', line {number}' if number else ''}: {found['text']}"
+    return f"{name}{f', line {number}' if number else ''}: {match['text']}"

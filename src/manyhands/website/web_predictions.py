@@ -45,11 +45,11 @@ def with_forms(text: str, outcomes: Mapping[str, Any]) -> str:
 
 def _change(cell: dict[str, Any], asked: dict[str, Question], outcomes: Mapping[str, Any]) -> None:
     source = "".join(cell["source"])
-    found = calls(source)
-    if not found:
+    asking = calls(source)
+    if not asking:
         return
     shown = []
-    for function, call in found:
+    for function, call in asking:
         if function == "predict":
             question = question_of(call)
             asked[question.name] = question

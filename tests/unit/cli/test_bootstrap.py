@@ -22,7 +22,7 @@ import pytest
 from manyhands.cli import bootstrap, horovod_wheel, setup_horovod, setup_plan
 from manyhands.cli import pythons as pythons_module
 from manyhands.cli.installers import SAME, Installer, fetch_python, pip_config
-from manyhands.cli.setup_steps import StepFailed, Steps, explain
+from manyhands.cli.setup_steps import StepFailedError, Steps, explain
 
 ROOT = Path(__file__).resolve().parents[3]
 EARLY = [
@@ -335,13 +335,13 @@ def test_uv_trusts_the_certificates_of_the_machine_where_there_are_some(
 
 
 def test_a_machine_without_a_python_for_the_course_gets_one_by_uv(clone, monkeypatch):
-    lack = pythons_module.NoPython("none", "install one")
+    lack = pythons_module.NoPythonError("none", "install one")
     monkeypatch.setattr(sys, "executable", str(Path(os.environ["PATH"]) / "python3.11"))
     assert fetch_python(clone, Steps(1, clone / "log"), lack) == "/fetched/python3.13"
     said = Path(os.environ["CALLS"]).read_text().splitlines()
     assert "python install 3.13" in said and "python find --managed-python 3.13" in said
     monkeypatch.setenv("FAIL", "python install")
-    with pytest.raises(pythons_module.NoPython):
+    with pytest.raises(pythons_module.NoPythonError):
         fetch_python(clone, Steps(1, clone / "log"), lack)
 
 
@@ -609,7 +609,7 @@ def test_a_python_with_header_files_is_preferred(pythons, tmp_path):
 
 def test_the_wrong_python_is_told_with_what_was_found(pythons, tmp_path):
     pythons("python3", "3.10.1")
-    with pytest.raises(pythons_module.NoPython) as stop:
+    with pytest.raises(pythons_module.NoPythonError) as stop:
         pythons_module.find_python({"PYENV_ROOT": str(tmp_path)})
     assert "3.10.1" in stop.value.why and "MANYHANDS_PYTHON" in stop.value.remedy
 
@@ -622,7 +622,7 @@ def test_the_python_that_people_have_will_do(pythons, tmp_path, version):
 
 def test_a_python_without_venv_is_told(pythons, tmp_path):
     pythons("python3.11", "3.11.2", venv=False)
-    with pytest.raises(StepFailed) as stop:
+    with pytest.raises(StepFailedError) as stop:
         pythons_module.find_python({"PYENV_ROOT": str(tmp_path)})
     assert "lacks the venv module" in stop.value.why and "python3-venv" in stop.value.remedy
 
@@ -790,7 +790,7 @@ def test_the_sites_pytorch_stays_as_it_is(clone, tmp_path, monkeypatch):
 def test_a_site_without_a_pytorch_that_will_do_is_told(pythons, tmp_path, monkeypatch, torch, why):
     pythons("python3", "3.12.1")
     monkeypatch.setattr(pythons_module, "version_of", lambda python, name: torch)
-    with pytest.raises(StepFailed, match="MANYHANDS_SITE=1") as stop:
+    with pytest.raises(StepFailedError, match="MANYHANDS_SITE=1") as stop:
         pythons_module.site_python({})
     assert why in stop.value.why and "2.13" in stop.value.remedy
 
@@ -839,7 +839,7 @@ def _ended_pipe(data):
 
 def test_stopped_while_it_waits_for_another_set_up(tmp_path):
     stopped = pytest.raises(SystemExit, match="Stopped before the first step")
-    with stopped, bootstrap.failures_told(Steps(5, tmp_path / "log")):
+    with stopped, bootstrap.report_failures(Steps(5, tmp_path / "log")):
         raise KeyboardInterrupt
 
 

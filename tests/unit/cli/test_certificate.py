@@ -13,7 +13,7 @@ import pytest
 from manyhands.checks import progress
 from manyhands.cli import certificate
 from manyhands.learner import certificate_paper
-from manyhands.learner.certificate_paper import NoCertificate
+from manyhands.learner.certificate_paper import NoCertificateError
 from manyhands.shared import signing
 
 UNITS = [
@@ -76,7 +76,7 @@ def test_it_says_name_units_points_and_the_day_of_the_last_grade():
 )
 def test_points_that_were_never_graded_are_refused(grade):
     with pytest.raises(
-        NoCertificate,
+        NoCertificateError,
         match="never graded are not certified. Not graded: 06 DistributedDataParallel",
     ):
         made(grades={**GRADES, "06_ddp": grade})
@@ -84,7 +84,7 @@ def test_points_that_were_never_graded_are_refused(grade):
 
 @pytest.mark.parametrize("name", ["", " \n", "x" * 61, "Ada\x00"])
 def test_a_name_that_is_none_is_refused(name):
-    with pytest.raises(NoCertificate, match="--name"):
+    with pytest.raises(NoCertificateError, match="--name"):
         made(name=name)
 
 

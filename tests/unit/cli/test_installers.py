@@ -12,7 +12,7 @@ import pytest
 
 from manyhands.cli import offline
 from manyhands.cli.installers import WITHOUT, Installer
-from manyhands.cli.setup_steps import StepFailed, Steps
+from manyhands.cli.setup_steps import StepFailedError, Steps
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -90,7 +90,7 @@ def test_uv_asks_the_ordinary_index_where_another_cannot_be_reached(installer):
 
 def test_an_index_without_uv_is_told(installer):
     installer.environ["PATH"] = str(installer.uv.parent)
-    with pytest.raises(StepFailed, match="the package index does not have uv==") as stop:
+    with pytest.raises(StepFailedError, match="the package index does not have uv==") as stop:
         installer.install("tiny==1.0")
     assert "no uv on PATH" in stop.value.why and "PIP_FIND_LINKS" in stop.value.remedy
     assert not answer(installer)
@@ -121,12 +121,12 @@ def test_a_folder_that_was_carried_here_is_all_that_is_asked(installer, tmp_path
 )
 def test_what_the_index_does_not_have_is_told(installer, name, why):
     shutil.copy(Path(sys.executable).parent / "uv", installer.uv)
-    with pytest.raises(StepFailed, match=f"the package index {why}"):
+    with pytest.raises(StepFailedError, match=f"the package index {why}"):
         installer.install(f"{name}==9")
 
 
 def test_an_index_that_cannot_be_reached_is_told(installer):
     shutil.copy(Path(sys.executable).parent / "uv", installer.uv)
     installer.environ |= {"UV_DEFAULT_INDEX": "http://127.0.0.1:9/simple", "UV_HTTP_RETRIES": "0"}
-    with pytest.raises(StepFailed, match="there is no network"):
+    with pytest.raises(StepFailedError, match="there is no network"):
         installer.install("tiny==1.0")

@@ -239,7 +239,7 @@ def test_the_page_is_told_counts_and_only_the_staff_gets_it(folder, monkeypatch)
 
 def test_a_learners_calls_reach_the_board(folder, tmp_path, monkeypatch, capsys):
     """`predict` and `settle` as they are, through the socket."""
-    for name in ("_asked", "_kept", "_came", "_forms"):
+    for name in ("_asked", "_predictions", "_came", "_forms"):
         monkeypatch.setattr(predictions, name, {})
     monkeypatch.delenv("MANYHANDS_QUIET", raising=False)
     (tmp_path / "work").mkdir()
@@ -247,7 +247,7 @@ def test_a_learners_calls_reach_the_board(folder, tmp_path, monkeypatch, capsys)
 
     def use(path):
         monkeypatch.setenv(board_line.VARIABLE, str(path))
-        monkeypatch.setattr(board_line, "PATIENCE_S", 60)
+        monkeypatch.setattr(board_line, "TIMEOUT_S", 60)
         predictions.predict(APART.name, APART.text, APART.choices, guess=1)
         predictions.settle(APART.name, lambda: "neither")
 

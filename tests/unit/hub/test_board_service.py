@@ -172,7 +172,7 @@ def test_a_check_tells_the_board_and_learns_what_is_announced(folder, monkeypatc
     def use(path, service):
         service.announce(account(service, "tea"), "lunch at 12")
         monkeypatch.setenv(board_line.VARIABLE, str(path))
-        monkeypatch.setattr(board_line, "PATIENCE_S", 60)
+        monkeypatch.setattr(board_line, "TIMEOUT_S", 60)
         return sender.tell(GRADE, 3), rows(service, "tea")[0]
 
     told, row = with_door(folder, use)

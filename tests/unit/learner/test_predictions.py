@@ -32,7 +32,7 @@ def fresh(monkeypatch):
     """Call it for the state of a new kernel."""
 
     def new():
-        for name in ("_asked", "_kept", "_came", "_forms"):
+        for name in ("_asked", "_predictions", "_came", "_forms"):
             monkeypatch.setattr(predictions, name, {})
 
     new()
@@ -158,7 +158,9 @@ def test_in_jupyterlab_the_form_is_shown(kernel, monkeypatch):
     assert '  3. neither\nTo predict: predict("06-apart", guess=...).' in shown[0]["text/plain"]
     predictions._forms["06-apart"].answer.value = "neither"
     kernel.calls["pre_run_cell"](None)
-    assert "You predicted: neither." in predictions.told(Question(*CHOICE[:2], tuple(CHOICE[2])))
+    assert "You predicted: neither." in predictions.describe(
+        Question(*CHOICE[:2], tuple(CHOICE[2]))
+    )
 
 
 @pytest.mark.parametrize("place", ["VS Code", "Colab", "Kaggle", "old widgets", "no widgets"])

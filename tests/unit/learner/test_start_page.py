@@ -14,7 +14,7 @@ from manyhands.learner.released import due_file
 from manyhands.learner.renewing import Renewal
 from manyhands.units import (
     MARKS,
-    NotAClone,
+    NotACloneError,
     find_root,
     minutes_in_class,
     paths,
@@ -130,7 +130,7 @@ def test_root_is_found_from_below_and_by_name(clone, monkeypatch):
 def test_no_clone_is_said_plainly(monkeypatch, tmp_path):
     monkeypatch.delenv("MANYHANDS_ROOT", raising=False)
     monkeypatch.setattr("manyhands.units._is_clone", lambda folder: False)
-    with pytest.raises(NotAClone, match="This is not a clone of manyhands"):
+    with pytest.raises(NotACloneError, match="This is not a clone of manyhands"):
         find_root(tmp_path)
 
 
