@@ -102,7 +102,7 @@ def stanford_dogs(root: str | Path, split: str = "train", size: int = 64) -> Arr
         files, "Stanford Dogs (images), 757 MB", DOGS + "images.tar", f"tar xf images.tar -C {root}"
     )
     x = np.empty((len(files), 3, size, size), np.float32)
-    for pixels, path in zip(x, files, strict=False):
+    for pixels, path in zip(x, files, strict=True):
         with Image.open(path) as image:
             square = ImageOps.fit(image.convert("RGB"), (size, size))
         pixels[:] = np.asarray(square, np.float32).transpose(2, 0, 1) / 255

@@ -86,7 +86,7 @@ def network(device: str | torch.device = "cpu") -> nn.Sequential:
     inputs, hidden, outputs = SIZES
     model = nn.Sequential(nn.Linear(inputs, hidden), nn.Tanh(), nn.Linear(hidden, outputs)).double()
     with torch.no_grad():
-        for parameter, values in zip(model.parameters(), start(), strict=False):
+        for parameter, values in zip(model.parameters(), start(), strict=True):
             parameter.copy_(torch.from_numpy(values))
     return model.to(device)
 
@@ -144,7 +144,7 @@ def one_process() -> tuple[list[np.ndarray], list[float]]:
         slope = (np.exp(log_p) - np.eye(SIZES[-1])[labels]) / ROWS
         below = slope @ w2 * (1 - hidden**2)
         gradients = [below.T @ batch, below.sum(0), slope.T @ hidden, slope.sum(0)]
-        weights = [w - RATE * (g + DECAY * w) for w, g in zip(weights, gradients, strict=False)]
+        weights = [w - RATE * (g + DECAY * w) for w, g in zip(weights, gradients, strict=True)]
     return weights, objectives
 
 

@@ -150,7 +150,9 @@ def question_of(call: ast.Call) -> Question:
     ValueError where its arguments are not written out.
     """
     given: dict[str, Any] = dict(
-        zip(("name", "text", "choices"), map(ast.literal_eval, call.args), strict=False)
+        zip(
+            ("name", "text", "choices"), map(ast.literal_eval, call.args), strict=False
+        )  # choices are optional
     )
     given |= {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
     return Question(**given | {"choices": tuple(given.get("choices", ()))})

@@ -391,5 +391,5 @@ def path_line(course: Sequence[Unit], path: str) -> str:
     shown = [f"{unit.number} {unit.title}" for unit in chosen]
     return " · ".join(
         PLANNED.format(name) if unit.planned else link(name, tutorial_copy(unit.name))
-        for unit, name in zip(chosen, shown, strict=False)
+        for unit, name in zip(chosen, shown, strict=True)
     )
