@@ -1,5 +1,7 @@
-"""The map at the end of unit 01: its boxes lead to every unit that teaches a way to train on
-several devices, from the notebook and from its copy in work/.
+"""The map at the end of unit 01.
+
+Its boxes lead to every unit that teaches a way to train on several devices, from the notebook and
+from its copy in work/.
 """
 
 import re

@@ -32,8 +32,9 @@ def test_ruff_finds_nothing(words):
 
 
 def long_lines(text):
-    """The numbers of the lines that are too long, and that something but the text of a string makes
-    so.
+    """Return the numbers of the lines that are too long.
+
+    The text of a string does not count.
     """
     found = {
         n
@@ -56,8 +57,10 @@ def long_lines(text):
 
 
 def test_lines_are_short():
-    """Those that ruff's E501 finds, but for texts, and for programs whose first line says what is
-    expected. The sources' text cells are comments, and the build limits their lines of code.
+    """These are the lines that ruff's E501 finds.
+
+    Texts do not count, nor do programs whose first line says what is expected. The sources' text
+    cells are comments, and the build limits their lines of code.
     """
     names = [
         name for name in ruff("check", "--show-files").stdout.splitlines() if name.endswith(".py")

@@ -35,8 +35,9 @@ def rows(text):
 
 
 def broken_links(text, root, names):
-    """Links to files that are neither there nor the tutorial of a unit in `names`; anchors without
-    a heading; references without a target, or unused.
+    """Return links to files that are neither there nor the tutorial of a unit in `names`.
+
+    Also anchors without a heading, references without a target, and unused references.
     """
     found, targets = [], dict(DEFINED.findall(text))
     body = DEFINED.sub("", text)

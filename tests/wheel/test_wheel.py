@@ -1,5 +1,6 @@
-"""The wheel in environments of a user's own: an empty one, and the oldest and the newest PyTorch
-and nothing else of the course.
+"""The wheel in environments of a user's own.
+
+One is empty, and the others have the oldest and the newest PyTorch and nothing else of the course.
 
 make test-wheel      takes minutes and gigabytes; TORCH_INDEX= names an index of CPU builds, which are much smaller
 """
@@ -51,8 +52,9 @@ for step in range(9):
 
 @pytest.fixture(scope="module")
 def sdist_and_wheel(tmp_path_factory):
-    """What a release has built, where MANYHANDS_DIST names its folder; else what this clone
-    builds.
+    """What a release has built, where MANYHANDS_DIST names its folder.
+
+    Else it is what this clone builds.
     """
     if folder := os.environ.get("MANYHANDS_DIST"):
         [sdist], [wheel] = (
@@ -79,8 +81,9 @@ def empty(wheel, tmp_path_factory):
 
 @pytest.fixture(scope="module", params=ENVIRONMENTS)
 def own(request, wheel, tmp_path_factory):
-    """The folder of programs of an environment in which a user has installed PyTorch, and then the
-    wheel.
+    """The folder of programs of an environment in which a user has installed PyTorch.
+
+    The wheel was installed after it.
     """
     torch, pythons = ENVIRONMENTS[request.param]
     try:
@@ -163,8 +166,9 @@ def content(wheel):
 
 
 def first_commands(own, tmp_path):
-    """Outside a clone, the package is imported from this environment, and knows its version and the
-    machine.
+    """Outside a clone, the package is imported from this environment.
+
+    It knows its version and the machine.
     """
     done = run([own / "python", "-c", "import manyhands; print(manyhands.__file__)"], cwd=tmp_path)
     assert done.stdout.startswith(str(own.parent))

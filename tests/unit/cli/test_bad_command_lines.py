@@ -1,5 +1,6 @@
-"""Every command, given what it cannot use: it answers with a sentence and exit code 2, and changes
-nothing.
+"""Every command, given what it cannot use.
+
+It answers with a sentence and exit code 2, and changes nothing.
 """
 
 import json
@@ -308,8 +309,9 @@ BROKEN = [
 
 
 def test_a_broken_progress_file_stops_no_command_and_is_kept(place):
-    """`lab` makes the start page; `check` writes the result, and keeps aside what it could not
-    read.
+    """`lab` makes the start page; `check` writes the result.
+
+    `check` keeps aside what it could not read.
     """
     (answer,) = run(place, [{"words": ["lab", "--copy-only"]}])
     assert answer["code"] == 0

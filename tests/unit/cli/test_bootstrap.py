@@ -1,5 +1,6 @@
-"""The set-up, with a stand-in for Python that notes what it is asked to do: nothing is downloaded
-or installed here.
+"""The set-up, with a stand-in for Python that notes what it is asked to do.
+
+Nothing is downloaded or installed here.
 """
 
 import ast
@@ -69,9 +70,7 @@ elif "get_path" in said:
 
 @pytest.fixture
 def clone(tmp_path, monkeypatch):
-    """A clone with the real lists of packages, and a machine on which every Python is the
-    stand-in.
-    """
+    """A clone with the real lists of packages, where every Python is the stand-in."""
     root, folder = tmp_path / "clone", tmp_path / "bin"
     for path in (root, folder, tmp_path / "include"):
         path.mkdir()
@@ -288,8 +287,9 @@ def test_who_asked_for_pip_alone_is_told_that_uv_installs(clone, monkeypatch, ca
 
 
 def test_what_pip_is_told_uv_is_told(clone):
-    """The environment wins over files, and what is said to uv itself over both; uv wants commas
-    between places of wheels.
+    """The environment wins over files, and what is said to uv itself over both.
+
+    uv wants commas between places of wheels.
     """
     config = pip_config(
         "\n".join(
@@ -571,9 +571,7 @@ def test_reasons(log, why):
 
 @pytest.fixture
 def pythons(tmp_path, monkeypatch):
-    """A machine that has just the Pythons that the test makes: `pythons("python3",
-    VERSION="3.12.1")`.
-    """
+    """A machine that has just the Pythons that the test makes: `pythons("python3", "3.12.1")`."""
     monkeypatch.setattr(
         pythons_module.shutil,
         "which",
@@ -729,8 +727,9 @@ steps.call(["/bin/sh", "-c", "sleep 77 & echo $! > {tmp_path}/child; echo begun;
 
 
 def test_from_the_folder_that_was_carried_here(clone, tmp_path):
-    """No index is asked, Horovod is not built, the hub's proxy is there; programs of the course see
-    nothing of it.
+    """No index is asked, Horovod is not built, and the hub's proxy is available.
+
+    Programs of the course see nothing of it.
     """
     folder = clone / "offline"
     key = horovod_wheel.wheel_key({"torch": "2.13.0+cpu"})

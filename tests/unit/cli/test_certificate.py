@@ -1,5 +1,6 @@
-"""`manyhands certificate`: who gets one, what a signature covers, and that the same points give the
-same file.
+"""`manyhands certificate`: who gets one, and what a signature covers.
+
+The same points give the same file.
 """
 
 import json

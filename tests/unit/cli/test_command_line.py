@@ -1,5 +1,6 @@
-"""The `manyhands` command as it is typed: what it answers to slips, its version, its help, and what
-a shell completes.
+"""The `manyhands` command as it is typed.
+
+What it answers to slips, its version, its help, and what a shell completes.
 """
 
 import os

@@ -1,5 +1,6 @@
-"""`manyhands doctor` on made-up machines: a PATH with stand-ins for programs, or with nothing at
-all.
+"""`manyhands doctor` on made-up machines.
+
+PATH has stand-ins for programs, or nothing at all.
 """
 
 import json
@@ -12,8 +13,9 @@ from manyhands.cli import doctor
 
 @pytest.fixture
 def machine(tmp_path, monkeypatch):
-    """A machine whose only programs are those that the test makes: `machine("sinfo", "echo 3 nodes
-    idle")`.
+    """A machine whose only programs are those that the test makes.
+
+    `machine("sinfo", "echo 3 nodes idle")` makes one.
     """
     folder = tmp_path / "bin"
     folder.mkdir()

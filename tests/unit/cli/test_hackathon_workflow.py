@@ -1,5 +1,6 @@
-"""The workflow for a hackathon by pull requests: what it may do, and its shell, run here with a
-`manyhands` that writes down what it is asked.
+"""The workflow for a hackathon by pull requests: what it may do, and its shell.
+
+The shell is run here with a `manyhands` that writes down what it is asked.
 """
 
 import os

@@ -44,9 +44,7 @@ if "-m manyhands lab" in said:
 
 @pytest.fixture
 def new(clone, tmp_path, monkeypatch):
-    """A clone with the set-up's own files, on a machine whose build of Horovod ends when the file
-    GO is there.
-    """
+    """A clone with the set-up's own files, whose build of Horovod ends when the file GO exists."""
     for name in EARLY:
         (clone / "src/manyhands" / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / "src/manyhands" / name, clone / "src/manyhands" / name)

@@ -1,5 +1,6 @@
-"""The workflows for GitHub: what they run is fixed by hash, they may do no more than they need, and
-a tag is checked.
+"""The workflows for GitHub.
+
+What they run is fixed by hash, they may do no more than they need, and a tag is checked.
 """
 
 import os

@@ -1,5 +1,6 @@
-"""What a command shows while it works: one line on a terminal from the beginning on, and nothing
-elsewhere.
+"""What a command shows while it works.
+
+It is one line on a terminal from the beginning on, and nothing elsewhere.
 """
 
 import io
@@ -36,8 +37,9 @@ class Terminal(io.StringIO):
 
 
 def as_stderr(monkeypatch):
-    """A terminal in the place of stderr; in the test itself, for pytest puts its own there after
-    the fixtures.
+    """A terminal instead of stderr.
+
+    It is set in the test itself, because pytest puts its own there after the fixtures.
     """
     made = Terminal()
     monkeypatch.setattr(sys, "stderr", made)

@@ -20,8 +20,9 @@ NAME = "00_preflight_tutorial.ipynb"
 
 
 def notebook(*cells):
-    """The text of a notebook; a cell that begins with # is Markdown, and the ids of the code cells
-    are c0, c1, ...
+    """Return the text of a notebook; a cell that begins with # is Markdown.
+
+    The ids of the code cells are c0, c1, ...
     """
     code, made = 0, []
     for source in cells:

@@ -1,5 +1,6 @@
-"""A hub's Start_Here after a lab was handed in with nbgrader: what it says, and the feedback that
-it fetches.
+"""A hub's Start_Here after a lab was handed in with nbgrader.
+
+What it says, and the feedback that it fetches.
 """
 
 import json
@@ -27,8 +28,9 @@ NOTEBOOK = json.dumps({"cells": [], "metadata": {}, "nbformat": 4, "nbformat_min
 
 @pytest.fixture
 def seat(tmp_path, monkeypatch):
-    """An attendee's home with a lab that was fetched, and `submit()` and `give_back(page)`, as
-    nbgrader does both.
+    """An attendee's home with a lab that was fetched.
+
+    `submit()` and `give_back(page)` do what nbgrader does.
     """
     home, shared = tmp_path / "home", tmp_path / "exchange"
     (home / "work" / LAB).mkdir(parents=True)

@@ -1,5 +1,6 @@
-"""Colab and Kaggle are prepared without changing what they have, and what a notebook lacks there is
-said.
+"""Colab and Kaggle are prepared without changing what they have.
+
+What a notebook lacks there is said.
 """
 
 import json
@@ -33,8 +34,9 @@ UNIT = next(unit for unit in units.units(ROOT) if unit.number == "06")
 
 @pytest.fixture
 def place(monkeypatch):
-    """A place with these packages, in which `refused` cannot be installed; `asked` are the calls of
-    pip.
+    """A place with these packages, in which `refused` cannot be installed.
+
+    `asked` are the calls of pip.
     """
 
     def make(there=COLAB, refused=()):

@@ -1,5 +1,6 @@
-"""`manyhands lab` without a browser: it answers, starts once, and leaves no process, however it
-ends.
+"""`manyhands lab` without a browser.
+
+It answers, starts once, and leaves no process, however it ends.
 """
 
 import fcntl

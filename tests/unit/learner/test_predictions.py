@@ -1,5 +1,6 @@
-"""Predictions: what is asked, what is kept, what a learner reads; and that builds see nothing of
-it.
+"""Predictions: what is asked, what is kept, and what a learner reads.
+
+Builds see nothing of it.
 """
 
 import json
