@@ -122,7 +122,7 @@ def read_progress(path: Path) -> str:
 
 
 @contextmanager
-def horovod_lock(root: str | Path, timeout_s: float = 0.0) -> Iterator[bool]:
+def hold_horovod_lock(root: str | Path, timeout_s: float = 0.0) -> Iterator[bool]:
     """Yield whether this process now holds the lock of the build of Horovod in the background."""
     path, until = Path(root) / ".manyhands" / "horovod.lock", time.monotonic() + timeout_s
     path.parent.mkdir(exist_ok=True)

@@ -40,7 +40,7 @@ if not __package__:  # run as a script: the package is not installed yet
 from manyhands import machine
 from manyhands.cli import offline, pythons, setup_horovod, setup_later, setup_plan
 from manyhands.cli.installers import fetch_python
-from manyhands.cli.setup_steps import StepFailedError, Steps, one_at_a_time
+from manyhands.cli.setup_steps import StepFailedError, Steps, hold_set_up_lock
 
 
 def set_up(root: Path = ROOT, again: bool = False, later: bool = False) -> Path:
@@ -52,7 +52,7 @@ def set_up(root: Path = ROOT, again: bool = False, later: bool = False) -> Path:
     plan = setup_plan.Plan(root, os.environ)
     again = again or setup_horovod.NO_SKIPS
     if later and plan.finished_but_horovod() and not plan.horovod_tried():
-        cached, missing = setup_horovod.wheel_or_tools(plan)
+        cached, missing = setup_horovod.find_wheel_or_missing_tools(plan)
         if not missing:
             setup_later.start(__file__, plan)
             print(setup_horovod.describe_later(cached), flush=True)
@@ -66,7 +66,7 @@ def set_up(root: Path = ROOT, again: bool = False, later: bool = False) -> Path:
     steps = Steps(5, root / ".manyhands" / "setup.log")
     if os.environ.get("MANYHANDS_PIP") == "1":
         steps.note("MANYHANDS_PIP is no longer used, because uv installs all packages")
-    with report_failures(steps), one_at_a_time(root / ".manyhands" / "setup.lock"):
+    with report_failures(steps), hold_set_up_lock(root / ".manyhands" / "setup.lock"):
         plan = setup_plan.Plan(root, os.environ)
         make_environment(plan, steps)
         install_torch(plan, steps)
@@ -85,9 +85,11 @@ def report_failures(steps: Steps) -> "Iterator[None]":
     try:
         yield
     except StepFailedError as error:
-        sys.exit("\n" + steps.failure(error))
+        sys.exit("\n" + steps.describe_failure(error))
     except OSError as error:
-        sys.exit("\n" + steps.failure(StepFailedError(*setup_plan.explain_os_error(error))))
+        sys.exit(
+            "\n" + steps.describe_failure(StepFailedError(*setup_plan.explain_os_error(error)))
+        )
     except KeyboardInterrupt:
         where = (
             f"in step [{steps.number}/{steps.total}] {steps.name}"
@@ -113,7 +115,7 @@ def make_environment(plan: setup_plan.Plan, steps: Steps) -> None:
         steps.begin("virtual environment")
         return steps.end(f"{plan.prefix.name} exists")
     try:
-        base = (pythons.site_python if plan.site else pythons.find_python)(
+        base = (pythons.find_site_python if plan.site else pythons.find_python)(
             os.environ, plan.pythons()
         )
     except pythons.NoPythonError as lack:
@@ -201,7 +203,7 @@ def compile_packages(plan: setup_plan.Plan, steps: Steps, workers: int = 0) -> N
     plan.save()
 
 
-def in_background(root: Path, starter: int) -> None:
+def finish_in_background(root: Path, starter: int) -> None:
     """Write the bytecode, then build Horovod if it is still missing.
 
     `setup_later.start` starts this.
@@ -211,7 +213,7 @@ def in_background(root: Path, starter: int) -> None:
         setup_later.wait_for_first_cell(root, starter, begun)
         return compile_in_background(root)
     # a page that looks holds it for a moment
-    with machine.horovod_lock(root, timeout_s=5) as mine:
+    with machine.hold_horovod_lock(root, timeout_s=5) as mine:
         if mine:
             machine.write_progress(machine.horovod_progress(root), setup_later.WAITING)
             setup_later.wait_for_first_cell(root, starter, begun)
@@ -230,7 +232,7 @@ def compile_in_background(root: Path) -> None:
     with suppress(*setup_horovod.BUILD_FAILS):
         wanted = plan.bytecode_wanted()
         setup_later.compile_packages(plan, steps, workers=1)
-        with one_at_a_time(root / ".manyhands" / "setup.lock"):
+        with hold_set_up_lock(root / ".manyhands" / "setup.lock"):
             plan = setup_plan.Plan(root, os.environ)  # another set-up may have changed what it says
             plan.stamp["compiled"] = wanted
             plan.save()
@@ -244,7 +246,7 @@ def install_section(plan: setup_plan.Plan, name: str) -> None:
     if plan.stamp.get(name) == plan.section_wanted(name):
         return
     steps = Steps(1, plan.root / ".manyhands" / "setup.log")
-    with report_failures(steps), one_at_a_time(plan.root / ".manyhands" / "setup.lock"):
+    with report_failures(steps), hold_set_up_lock(plan.root / ".manyhands" / "setup.lock"):
         steps.begin(f"packages of [{name}]")
         options: list[str | Path] = [
             "--no-deps",
@@ -261,7 +263,7 @@ def install_section(plan: setup_plan.Plan, name: str) -> None:
 def write_offline(plan: setup_plan.Plan) -> None:
     """The folder that sets a machine up which has no network."""
     steps = Steps(3, plan.root / ".manyhands" / "offline.log")
-    with report_failures(steps), one_at_a_time(plan.root / ".manyhands" / "setup.lock"):
+    with report_failures(steps), hold_set_up_lock(plan.root / ".manyhands" / "setup.lock"):
         offline.write(plan, steps, plan.version("torch"))
     print(
         f"Carry the clone with {offline.NAME}/ to a machine with Python {plan.stamp['python']}; "
@@ -288,7 +290,7 @@ def main(argv: "list[str]") -> None:
     ):
         sys.exit(USAGE)
     if argv[0] == "horovod":
-        return in_background(ROOT, int(argv[1]) if argv[1:] else 0)
+        return finish_in_background(ROOT, int(argv[1]) if argv[1:] else 0)
     python = set_up(again=argv[0] == "setup", later=later)
     if argv[0] == "setup":
         print(f"The course is ready: {python}")

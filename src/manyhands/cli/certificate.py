@@ -138,7 +138,7 @@ def _make(options: argparse.Namespace) -> int:
         unit.number for unit in chosen if not certificate_paper.graded(grades.get(unit.name))
     ]
     try:
-        made = certificate_paper.certificate(
+        made = certificate_paper.make_certificate(
             options.name or options.attendee or getpass.getuser(),
             options.path,
             chosen,
@@ -149,7 +149,7 @@ def _make(options: argparse.Namespace) -> int:
         raise RefusedError(
             f"{problem} {HOW[bool(key)].format(numbers=' '.join(missing)) if missing else ''}"
         ) from None
-    data = certificate_paper.pdf(made)
+    data = certificate_paper.render_pdf(made)
     with open(output, "xb") as file:
         file.write(signing.signed(data, key) if key else data)
     print(

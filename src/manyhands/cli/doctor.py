@@ -63,7 +63,7 @@ def numbers(*frameworks: str) -> str:
     return f"units {', '.join(chosen)}" if len(chosen) > 1 else f"unit {''.join(chosen)}"
 
 
-def languages() -> list[Finding]:
+def survey_languages() -> list[Finding]:
     """Look for Python, the compilers and what builds Horovod."""
     compiler = next(
         filter(None, (says(name, "--version") for name in ("c++", "g++", "clang++"))), None
@@ -85,7 +85,7 @@ def languages() -> list[Finding]:
     ]
 
 
-def combination() -> Finding:
+def compare_with_lock() -> Finding:
     """What the stored outputs depend on, and what of it is not what was pinned."""
     try:
         pins = read_pins(find_root() / "constraints.txt")
@@ -120,7 +120,7 @@ def combination() -> Finding:
     return Finding("combination", f"Python {python} with the pinned packages: {outputs}")
 
 
-def frameworks() -> list[Finding]:
+def survey_frameworks() -> list[Finding]:
     """Look for PyTorch, TensorFlow, Horovod and the packages of the notebooks."""
     tensorflow = package("tensorflow-cpu") or package("tensorflow")
     return [
@@ -134,15 +134,15 @@ def frameworks() -> list[Finding]:
         Finding("JupyterLab", package("jupyterlab"), "`make lab`", REPAIR),
         Finding(
             "Horovod",
-            horovod(),
+            horovod_version(),
             numbers("Horovod", "Keras", "all") + ", cluster.launch with horovodrun",
             REPAIR + " (it builds Horovod again)",
         ),
-        combination(),
+        compare_with_lock(),
     ]
 
 
-def horovod() -> str | None:
+def horovod_version() -> str | None:
     """Horovod's version with the controllers that it was built with, read from its libraries."""
     version = package("horovod")
     if version is None:
@@ -164,7 +164,7 @@ def horovod() -> str | None:
     return f"{version} ({'; '.join(sorted(built)) or 'no library was built'})"
 
 
-def devices() -> list[Finding]:
+def survey_devices() -> list[Finding]:
     """Look for GPUs, cores, memory and disk space."""
     gpus = [
         line for line in (says("nvidia-smi", "-L") or "").splitlines() if line.startswith("GPU ")
@@ -204,7 +204,7 @@ def amount(name: str, there: float, needed: float, unit: str, affects: str, reme
     return Finding(name, None, f"{affects} ({there}{unit} is not much)", remedy)
 
 
-def clusters() -> list[Finding]:
+def survey_clusters() -> list[Finding]:
     """Look for MPI and Slurm."""
     mpi = next(
         (
@@ -242,7 +242,7 @@ def clusters() -> list[Finding]:
     ]
 
 
-def isolation() -> list[Finding]:
+def survey_isolation() -> list[Finding]:
     """Look for what isolates a graded submission, and for a browser."""
     spaces = (
         "yes"
@@ -304,11 +304,11 @@ def isolation() -> list[Finding]:
 def survey() -> dict[str, list[Finding]]:
     """{group: [Finding]} of this machine."""
     return {
-        "languages": languages(),
-        "frameworks": frameworks(),
-        "devices": devices(),
-        "clusters": clusters(),
-        "isolation": isolation(),
+        "languages": survey_languages(),
+        "frameworks": survey_frameworks(),
+        "devices": survey_devices(),
+        "clusters": survey_clusters(),
+        "isolation": survey_isolation(),
     }
 
 

@@ -230,7 +230,7 @@ def build_environment(
 
 
 @contextmanager
-def locked(path: Path, waiting: Callable[[], object]) -> Iterator[bool]:
+def hold_build_lock(path: Path, waiting: Callable[[], object]) -> Iterator[bool]:
     """Allow one build at a time on this machine; yields whether the lock is held.
 
     A second set-up calls `waiting()` each second, and then finds the wheel in the cache. False on a
@@ -285,7 +285,9 @@ def get_wheel(
     if wheel := cached_wheel(folder):
         return wheel
     progress = folder.with_suffix(".progress")
-    with locked(folder.with_suffix(".lock"), lambda: waiting(read_progress(progress))) as alone:
+    with hold_build_lock(
+        folder.with_suffix(".lock"), lambda: waiting(read_progress(progress))
+    ) as alone:
         if not cached_wheel(folder):
             progress.unlink(missing_ok=True)
             build(python, folder, partial(_call, call, progress), alone)

@@ -89,7 +89,7 @@ def any_of(versions: Sequence[str]) -> str:
     return " or ".join(filter(None, (", ".join(versions[:-1]), versions[-1])))
 
 
-def site_python(environ: Mapping[str, str], wanted: Sequence[str] = PYTHONS) -> str:
+def find_site_python(environ: Mapping[str, str], wanted: Sequence[str] = PYTHONS) -> str:
     """The active Python, whose own PyTorch is to be used as it is.
 
     Raises StepFailedError where it has none, or an old one.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from manyhands import machine
 from manyhands.cli import horovod_wheel, setup_plan
-from manyhands.cli.setup_steps import StepFailedError, Steps, one_at_a_time
+from manyhands.cli.setup_steps import StepFailedError, Steps, hold_set_up_lock
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +29,7 @@ NO_SKIPS = os.environ.get("MANYHANDS_NO_SKIPS") == "1"
 BUILD_FAILS = (StepFailedError, RuntimeError, OSError, subprocess.SubprocessError)
 
 
-def wheel_or_tools(plan: setup_plan.Plan) -> tuple[bool, list[tuple[str, str]]]:
+def find_wheel_or_missing_tools(plan: setup_plan.Plan) -> tuple[bool, list[tuple[str, str]]]:
     """Return whether Horovod's wheel is in the cache, and the tools that are missing to build it.
 
     They are [(tool, remedy)], and [] if the wheel is in the cache.
@@ -52,11 +52,11 @@ def build(root: Path) -> None:
     steps.begin("Horovod " + horovod_wheel.VERSION)
     failed: Exception | None = None
     try:
-        wheel_of(plan, steps)
+        get_wheel(plan, steps)
     except BUILD_FAILS as error:
         failed = error
     steps.number = 0
-    with one_at_a_time(root / ".manyhands" / "setup.lock"):
+    with hold_set_up_lock(root / ".manyhands" / "setup.lock"):
         now = setup_plan.Plan(root, os.environ)  # another set-up may have changed what it says
         now.stamp["horovod_lacks"] = []  # this build had its tools
         if failed:
@@ -65,7 +65,7 @@ def build(root: Path) -> None:
             install(now, steps, again=True)
 
 
-def wheel_of(plan: setup_plan.Plan, steps: Steps) -> Path:
+def get_wheel(plan: setup_plan.Plan, steps: Steps) -> Path:
     """Return Horovod's wheel, from the cache or built.
 
     A file of the clone says how far it is, for its pages.
@@ -101,7 +101,7 @@ def install(plan: setup_plan.Plan, steps: Steps, again: bool, later: bool = Fals
     if plan.stamp.get("horovod_failed") == wanted and not again and not plan.horovod_may_work_now():
         return steps.end("not built; " + setup_plan.HOROVOD_AGAIN)
     try:
-        cached, missing = wheel_or_tools(plan)
+        cached, missing = find_wheel_or_missing_tools(plan)
         plan.stamp["horovod_lacks"] = [what for what, _ in missing]
         if missing:
             raise StepFailedError(
@@ -110,7 +110,7 @@ def install(plan: setup_plan.Plan, steps: Steps, again: bool, later: bool = Fals
             )
         if later:
             return steps.end(describe_later(cached))
-        wheel = wheel_of(plan, steps)
+        wheel = get_wheel(plan, steps)
         plan.installer(steps).install("--no-deps", "--force-reinstall", wheel)
         steps.call([plan.python, "-c", setup_plan.TRY_HOROVOD], env=plan.environment())
     except BUILD_FAILS as error:
@@ -129,7 +129,7 @@ def _remember(plan: setup_plan.Plan, steps: Steps, error: Exception) -> None:
     )
     if NO_SKIPS:
         raise failed from error
-    print(steps.failure(failed), flush=True)
+    print(steps.describe_failure(failed), flush=True)
     plan.finish_part("horovod_failed", plan.horovod_wanted())
     print(
         f"  The rest of the course works. Affected: {horovod_wheel.AFFECTED}. `make setup` tries "

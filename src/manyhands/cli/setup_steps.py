@@ -143,7 +143,7 @@ def size_of(folder: str | Path) -> int:
 
 
 @contextmanager
-def written(folder: str | Path | None) -> Iterator[Callable[[], str]]:
+def measure_growth(folder: str | Path | None) -> Iterator[Callable[[], str]]:
     """Yields a function that tells how much larger the folder is now: "1.2 GB written", or "".
 
     A thread measures it, since a slow disk may need many seconds for that. It spends a tenth of its
@@ -177,7 +177,7 @@ def written(folder: str | Path | None) -> Iterator[Callable[[], str]]:
 
 
 @contextmanager
-def one_at_a_time(path: Path) -> Iterator[None]:
+def hold_set_up_lock(path: Path) -> Iterator[None]:
     """`make lab` and `make test` typed at once: the second waits for the first."""
     with open(path, "w") as handle:
         try:
@@ -267,7 +267,7 @@ class Steps:
         )
         recent: deque[str] = deque(maxlen=3000)
         try:
-            with written(into) as amount:
+            with measure_growth(into) as amount:
                 assert process.stdout is not None  # it is a pipe
                 self._follow(process.stdout, watch, recent, amount)
             code = process.wait()
@@ -314,7 +314,7 @@ class Steps:
             except (ProcessLookupError, subprocess.TimeoutExpired):
                 pass
 
-    def failure(self, error: StepFailedError) -> str:
+    def describe_failure(self, error: StepFailedError) -> str:
         """The report of a failed step, with the last lines of the log."""
         with suppress(OSError):  # the disk is full: what is there must do
             self.log.flush()

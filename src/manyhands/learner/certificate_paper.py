@@ -78,7 +78,7 @@ class Certificate:
         }
 
 
-def certificate(
+def make_certificate(
     name: str,
     path: str,
     units: Sequence[Unit],
@@ -121,7 +121,7 @@ def graded(grade: Any) -> bool:
         return False
 
 
-def pdf(certificate: Certificate) -> bytes:
+def render_pdf(certificate: Certificate) -> bytes:
     """The bytes of the page, and behind it what it says in short."""
     from fpdf import FPDF
 

@@ -67,8 +67,8 @@ def prepare(notebook: str | Path, root: Path = ROOT) -> None:
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     copy_course(root)
     os.chdir((root / "work" / (lab_copy(name) if kind == "lab" else tutorial_copy(name))).parent)
-    print(here(root, failed))
-    for sentence in lacks(unit, failed):
+    print(describe_place(root, failed))
+    for sentence in describe_lacks(unit, failed):
         print(f"* {sentence}")
 
 
@@ -147,7 +147,7 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(map(int, re.findall(r"-?\d+", version.partition("+")[0])[:2])) or (-1,)
 
 
-def here(root: Path = ROOT, failed: Sequence[str] = ()) -> str:
+def describe_place(root: Path = ROOT, failed: Sequence[str] = ()) -> str:
     """What the place has, in sentences.
 
     The course is not ready if packages could not be installed.
@@ -179,7 +179,7 @@ def gpus() -> list[str]:
     ]
 
 
-def lacks(unit: Unit, failed: Sequence[str] = ()) -> list[str]:
+def describe_lacks(unit: Unit, failed: Sequence[str] = ()) -> list[str]:
     """What this unit needs and the place does not have: a list of sentences."""
     there = installed()
     found: list[str] = []

@@ -29,11 +29,11 @@ def problems(path: str | Path, name: str | Path) -> list[str]:
     for complaint in iter_validate(notebook, relax_add_props=True):
         where = list(complaint.absolute_path)
         number = where[1] if where[:1] == ["cells"] and len(where) > 1 else None
-        complaints.setdefault(number, f"{place(name, notebook, number)}: {_why(complaint)}")
+        complaints.setdefault(number, f"{cell_place(name, notebook, number)}: {_why(complaint)}")
     if complaints:
         return list(complaints.values())
     return [
-        f"{place(name, notebook, number)}: it is stored with an error, {output['ename']}: "
+        f"{cell_place(name, notebook, number)}: it is stored with an error, {output['ename']}: "
         f"{_line(output['evalue'])}"
         for number, cell in enumerate(notebook["cells"])
         if cell["cell_type"] == "code"
@@ -43,7 +43,7 @@ def problems(path: str | Path, name: str | Path) -> list[str]:
     ]
 
 
-def place(name: str | Path, notebook: Mapping[str, Any], number: int | None) -> str:
+def cell_place(name: str | Path, notebook: Mapping[str, Any], number: int | None) -> str:
     """Write `notebooks/06_ddp.ipynb, cell 8 of 31 ("run = ...")`.
 
     Cells count from 1, as a reader counts.

@@ -53,7 +53,7 @@ def name_pictures(app: Sphinx, doctree: nodes.document, docname: str) -> None:
                 break
 
 
-def ask(app: Sphinx, docname: str, source: list[str]) -> None:
+def ask_for_predictions(app: Sphinx, docname: str, source: list[str]) -> None:
     """Let tutorials ask for predictions, and have figures to play with.
 
     The notebook that a reader can download stays as it is.
@@ -90,14 +90,14 @@ def write_texts(app: Sphinx, failed: Exception | None) -> None:
     """
     if failed is None and app.builder.format == "html":
         texts = {
-            app.builder.get_target_uri(name): _words(app.env.get_doctree(name))
+            app.builder.get_target_uri(name): _text_of(app.env.get_doctree(name))
             for name in sorted(app.env.found_docs)
         }
         text = f"const COURSE_TEXTS = {json.dumps(texts, ensure_ascii=False)};\n"
         Path(app.outdir, "_static", TEXTS).write_text(text, encoding="utf-8")
 
 
-def _words(doctree: nodes.document) -> str:
+def _text_of(doctree: nodes.document) -> str:
     """The text of a page. Of its HTML, only what a reader sees."""
     for raw in list(doctree.findall(nodes.raw)):
         shown = MARKUP.sub(" ", raw.astext()) if "html" in raw["format"].split() else ""
@@ -108,7 +108,7 @@ def _words(doctree: nodes.document) -> str:
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register with Sphinx what the course's pages need."""
     search_words.setup(app)
-    app.connect("source-read", ask)
+    app.connect("source-read", ask_for_predictions)
     app.connect("doctree-read", glossary.give_addresses)
     app.connect("doctree-resolved", name_pictures)
     app.connect("doctree-resolved", glossary.link_terms)

@@ -40,7 +40,7 @@ def lay_out(root: str | Path, folder: str | Path) -> list[Path]:
     todo = [
         "README.md",
         "CONTRIBUTING.md",
-        *_found(root, "docs/*.md"),
+        *_paths(root, "docs/*.md"),
         *(path for unit in there for path in (unit.tutorial, unit.lab) if path),
     ]
     done = set()
@@ -58,7 +58,7 @@ def lay_out(root: str | Path, folder: str | Path) -> list[Path]:
     return [folder / path for unit in there for path in (unit.tutorial, unit.lab) if path]
 
 
-def _found(root: Path, pattern: str) -> list[str]:
+def _paths(root: Path, pattern: str) -> list[str]:
     return [str(path.relative_to(root)) for path in sorted(root.glob(pattern))]
 
 

@@ -108,7 +108,7 @@ def _pages(root: Path, scratch: Path, address: str) -> Path:
     print(f"making pages of {len(notebooks)} notebooks and the texts ...", flush=True)
     sphinx_run.run(root, source, made, address)
     heads.tidy(made)
-    printed.pdf(made / "docs" / "CHEAT_SHEET.html", made / "docs" / "CHEAT_SHEET.pdf")
+    printed.print_pdf(made / "docs" / "CHEAT_SHEET.html", made / "docs" / "CHEAT_SHEET.pdf")
     (made / ".nojekyll").touch()  # or GitHub Pages leaves out _static
     (made / MARK).write_text(
         "made by `manyhands site`, which may replace this folder\n", encoding="utf-8"

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from manyhands.authoring import BuildError
-from manyhands.website.broken import place
+from manyhands.website.broken import cell_place
 
 A_CELL = 10_000  # MyST-NB counts lines so: cell n, from 1, begins at line n * 10000
 _COMPLAINT = re.compile(
@@ -48,7 +48,9 @@ def run(root: Path, source: Path, target: Path, address: str = "") -> None:
         env=environment,
     )
     lines = complaints.read_text(encoding="utf-8") if complaints.is_file() else ""
-    if sentences := [in_words(line, source) for line in lines.splitlines() if line.strip()]:
+    if sentences := [
+        describe_complaint(line, source) for line in lines.splitlines() if line.strip()
+    ]:
         raise BuildError("The site was not built:\n  " + "\n  ".join(sentences))
     if done.returncode:
         raise BuildError(
@@ -57,7 +59,7 @@ def run(root: Path, source: Path, target: Path, address: str = "") -> None:
         )
 
 
-def in_words(line: str, source: Path) -> str:
+def describe_complaint(line: str, source: Path) -> str:
     """A complaint with the file's path in the clone, and for a notebook with its cell."""
     match = _COMPLAINT.fullmatch(line)
     if not match:
@@ -67,5 +69,5 @@ def in_words(line: str, source: Path) -> str:
     if path.suffix == ".ipynb" and number >= A_CELL:
         cell, number = divmod(number, A_CELL)
         notebook = json.loads(path.read_text(encoding="utf-8"))
-        name = place(name, notebook, cell - 1)
+        name = cell_place(name, notebook, cell - 1)
     return f"{name}{f', line {number}' if number else ''}: {match['text']}"

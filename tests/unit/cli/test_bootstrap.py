@@ -769,7 +769,7 @@ def test_the_sites_pytorch_stays_as_it_is(clone, tmp_path, monkeypatch):
     for name in ("constraints.txt", "environment.yml", "pyproject.toml"):
         shutil.copy(ROOT / name, clone)
     environ = {"PATH": f"{site / 'bin'}:{os.environ['PATH']}", "MANYHANDS_SITE": "1"}
-    assert pythons_module.site_python(environ) == str(site / "bin" / "python3")
+    assert pythons_module.find_site_python(environ) == str(site / "bin" / "python3")
     plan = setup_plan.Plan(clone, environ)
     subprocess.run(
         [site / "bin" / "python3", "-m", "venv", "--without-pip", plan.prefix], check=True
@@ -790,7 +790,7 @@ def test_a_site_without_a_pytorch_that_will_do_is_told(pythons, tmp_path, monkey
     pythons("python3", "3.12.1")
     monkeypatch.setattr(pythons_module, "version_of", lambda python, name: torch)
     with pytest.raises(StepFailedError, match="MANYHANDS_SITE=1") as stop:
-        pythons_module.site_python({})
+        pythons_module.find_site_python({})
     assert why in stop.value.why and "2.13" in stop.value.remedy
 
 

@@ -47,7 +47,7 @@ def graded(clone, grades=GRADES):
 
 
 def made(**changes):
-    return certificate_paper.certificate(
+    return certificate_paper.make_certificate(
         **{"name": "Ada Lovelace", "path": "one_day", "units": UNITS, "grades": GRADES, **changes}
     )
 
@@ -90,7 +90,7 @@ def test_a_name_that_is_none_is_refused(name):
 
 
 def test_the_same_points_give_the_same_bytes_in_another_process_too(tmp_path):
-    one = certificate_paper.pdf(made(name="Ada 山田"))
+    one = certificate_paper.render_pdf(made(name="Ada 山田"))
     assert one.startswith(b"%PDF-") and certificate_paper.brief_of(one)["name"] == "Ada 山田"
     assert len(one) - one.rindex(b"%%EOF") < 1024, "where readers of PDF look for it"
     program = (
@@ -99,7 +99,7 @@ def test_the_same_points_give_the_same_bytes_in_another_process_too(tmp_path):
         f"{made().units!r}, '2026-11-25')))"
     )
     again = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True).stdout
-    assert again == one and certificate_paper.pdf(made(name="Eve")) != one
+    assert again == one and certificate_paper.render_pdf(made(name="Eve")) != one
 
 
 @pytest.fixture
@@ -108,7 +108,7 @@ def key(tmp_path):
 
 
 def test_a_signature_covers_every_byte(key):
-    data = signing.signed(certificate_paper.pdf(made(by_instructor=True)), key)
+    data = signing.signed(certificate_paper.render_pdf(made(by_instructor=True)), key)
     before, public = signing.verified(data)
     assert public == key.public_key().public_bytes_raw() and data.startswith(before)
     for place in (
@@ -137,7 +137,7 @@ def test_a_signature_covers_every_byte(key):
 
 
 def test_a_line_of_another_certificate_does_not_sign_this_one(key):
-    one, other = (certificate_paper.pdf(made(name=name)) for name in ("Ada", "Eve"))
+    one, other = (certificate_paper.render_pdf(made(name=name)) for name in ("Ada", "Eve"))
     line = signing.signed(one, key)[len(one) :]
     with pytest.raises(signing.BadSignature, match="was changed"):
         signing.verified(other + line)

@@ -130,7 +130,7 @@ def test_horovod_tells_its_controllers(tmp_path, monkeypatch):
         (tmp_path / "horovod" / framework / "mpi_lib_v2.so").write_bytes(content)
     monkeypatch.setattr(doctor, "package", lambda name: "0.28.1")
     monkeypatch.setattr(doctor.metadata, "distribution", lambda name: Distribution())
-    assert doctor.horovod() == "0.28.1 (tensorflow: Gloo; torch: Gloo and MPI)"
+    assert doctor.horovod_version() == "0.28.1 (tensorflow: Gloo; torch: Gloo and MPI)"
 
 
 def test_too_little_memory_is_told_with_its_amount(monkeypatch, machine):

@@ -146,7 +146,7 @@ def test_one_package_that_cannot_be_installed_does_not_cost_the_others(place):
 def test_what_a_unit_lacks_is_said_in_sentences(place, monkeypatch, unit, there, failed, words):
     place({name: version for name, version in (COLAB | there).items() if version})
     monkeypatch.setattr(hosted, "memory_gb", lambda: 8)
-    found = hosted.lacks(unit, failed)
+    found = hosted.describe_lacks(unit, failed)
     assert bool(found) is bool(words) and all(word in " ".join(found) for word in words)
     assert all(sentence.endswith(".") for sentence in found)
 
@@ -168,10 +168,10 @@ def test_what_a_unit_lacks_is_said_in_sentences(place, monkeypatch, unit, there,
 def test_the_place_is_described(place, monkeypatch, lines, words):
     place()
     monkeypatch.setattr(hosted, "says", lambda *_: lines)
-    assert hosted.here("/content/manyhands").startswith(
+    assert hosted.describe_place("/content/manyhands").startswith(
         "The course is ready in /content/manyhands, beside PyTorch 2.11.0+cu128 and"
     )
-    assert hosted.here().endswith(words)
+    assert hosted.describe_place().endswith(words)
 
 
 def test_what_is_missing_is_named_before_a_minute_passes_and_no_course_is_ready_without_it(
