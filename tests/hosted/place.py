@@ -67,12 +67,12 @@ class Place:
         subprocess.run(["git", "clone", "--quiet", "--bare", ROOT, self.repository], check=True)
 
     def environ(self):
-        kept = {
+        variables = {
             name: value
             for name, value in os.environ.items()
             if name.startswith(("PIP_", "SSL_", "REQUESTS_")) or name == "LANG"
         }
-        return kept | {
+        return variables | {
             "PATH": f"{self.python.parent}:/usr/local/bin:/usr/bin:/bin",
             "HOME": str(self.folder / "home"),
             **VARIABLES[self.top],
@@ -234,7 +234,7 @@ def compare(path, notebook):
 def settled(notebook):
     """Return (the predictions of a tutorial that did not come out as in the stored run, all)."""
     asked, came = questions(ROOT / "notebooks"), outcomes.read(ROOT)
-    told = {
+    names = {
         name: text_of(cell)
         for cell in notebook.cells
         if cell.cell_type == "code"
@@ -242,13 +242,13 @@ def settled(notebook):
     }
     return [
         name
-        for name, text in told.items()
+        for name, text in names.items()
         if not re.search(
             "The run: "
             + (re.escape(asked[name].words(came[name])) if asked[name].choices else r"-?\d"),
             text,
         )
-    ], told
+    ], names
 
 
 def main():

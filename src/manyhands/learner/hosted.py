@@ -182,35 +182,35 @@ def gpus() -> list[str]:
 def describe_lacks(unit: Unit, failed: Sequence[str] = ()) -> list[str]:
     """What this unit needs and the place does not have: a list of sentences."""
     there = installed()
-    found: list[str] = []
+    sentences: list[str] = []
     torch = there.get("torch")
     if torch is None:
-        found.append("PyTorch is not installed here, so no cell that needs it can run.")
+        sentences.append("PyTorch is not installed here, so no cell that needs it can run.")
     elif unit.torch and _numbers(torch) < _numbers(unit.torch):
-        found.append(
+        sentences.append(
             f"This place has PyTorch {torch}, and this unit is written for {unit.torch} or later, "
             "so some cells of its tutorial or lab end with an error or print a different result."
         )
     if re.search("TensorFlow|Keras", unit.framework):
-        found += [
+        sentences += [
             f"{title} is not installed here, so no cell that needs it can run."
             for title, names in TENSORFLOW.items()
             if not there.keys() & names
         ]
     if "Keras" in unit.framework and "horovod" not in there:
-        found.append(
+        sentences.append(
             "Horovod is not installed here, so no cell that needs it can run. `make lab` builds it,"
             " in a clone on your own machine."
         )
     if failed:
-        found.append(
+        sentences.append(
             f"pip could not install {', '.join(failed)}, so no cell that needs "
             f"{'these' if failed[1:] else 'it'} can run. The reason is above. If it was the "
             "network, run this cell again."
         )
     if unit.memory_gib and memory_gb() < unit.memory_gib + 1:
-        found.append(
+        sentences.append(
             f"The ranks of this unit hold {unit.memory_gib} GiB of memory, and this place has "
             f"{memory_gb()} GB in all."
         )
-    return found
+    return sentences

@@ -145,14 +145,14 @@ def test_a_bare_clone_is_set_up_in_five_steps_and_the_second_start_does_nothing(
 
 
 def test_programs_do_not_see_what_make_was_told(tmp_path):
-    said = {
+    environ = {
         "PATH": "/usr/bin",
         "HOME": "/home/learner",
         "MAKEFLAGS": " -- ARGS=-x",
         "ARGS": "-x",
         "PYTHONHOME": "/elsewhere",
     }
-    env = setup_plan.Plan(tmp_path, said).environment()
+    env = setup_plan.Plan(tmp_path, environ).environment()
     assert env == {
         "PATH": f"{tmp_path}/.venv/bin:/usr/bin",
         "HOME": "/home/learner",
@@ -307,10 +307,10 @@ def test_what_pip_is_told_uv_is_told(clone):
         )
     )
     assert config["no-index"] == "true"
-    told = Installer(
+    variables = Installer(
         clone / "bin" / "python", {"SSL_CERT_FILE": "/mine.pem"}, None, clone
     ).uv_environment(config)
-    assert {name: told[name] for name in SAME.values() if name in told} == {
+    assert {name: variables[name] for name in SAME.values() if name in variables} == {
         "UV_DEFAULT_INDEX": "https://mirror/simple",
         "SSL_CERT_FILE": "/mine.pem",
         "UV_INDEX": "https://one/simple https://two/simple",
@@ -338,8 +338,8 @@ def test_a_machine_without_a_python_for_the_course_gets_one_by_uv(clone, monkeyp
     lack = pythons_module.NoPythonError("none", "install one")
     monkeypatch.setattr(sys, "executable", str(Path(os.environ["PATH"]) / "python3.11"))
     assert fetch_python(clone, Steps(1, clone / "log"), lack) == "/fetched/python3.13"
-    said = Path(os.environ["CALLS"]).read_text().splitlines()
-    assert "python install 3.13" in said and "python find --managed-python 3.13" in said
+    lines = Path(os.environ["CALLS"]).read_text().splitlines()
+    assert "python install 3.13" in lines and "python find --managed-python 3.13" in lines
     monkeypatch.setenv("FAIL", "python install")
     with pytest.raises(pythons_module.NoPythonError):
         fetch_python(clone, Steps(1, clone / "log"), lack)
@@ -743,8 +743,8 @@ def test_from_the_folder_that_was_carried_here(clone, tmp_path):
         "torch-backend" in line or "pip wheel" in line for line in made
     )
     plan = setup_plan.Plan(clone, os.environ)
-    told = plan.installer(None).environ
-    assert (told["PIP_NO_INDEX"], told["PIP_FIND_LINKS"]) == (
+    environ = plan.installer(None).environ
+    assert (environ["PIP_NO_INDEX"], environ["PIP_FIND_LINKS"]) == (
         "1",
         str(folder / "wheels"),
     ) and "PIP_NO_INDEX" not in plan.environment()

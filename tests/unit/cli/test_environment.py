@@ -31,14 +31,14 @@ FROM_CONDA = dict(re.match(r"([a-z0-9-]+)=?(.*)", line).groups() for line in CON
 
 def asked(*extras):
     """{name: Requirement} of the core and these extras, on this machine."""
-    found = {}
+    requirements = {}
     for text in [*PROJECT["dependencies"], *(text for extra in extras for text in EXTRAS[extra])]:
         needed = Requirement(text)
         if needed.name == "manyhands":
-            found |= asked(*needed.extras)
+            requirements |= asked(*needed.extras)
         elif not needed.marker or needed.marker.evaluate({"extra": ""}):
-            found[canonicalize_name(needed.name)] = needed
-    return found
+            requirements[canonicalize_name(needed.name)] = needed
+    return requirements
 
 
 def brought(names, pins):

@@ -52,12 +52,12 @@ def empty(tmp_path_factory):
 def installer(tmp_path, index, empty):
     """For a copy of the empty environment; all that pip is told of indexes is this one."""
     shutil.copytree(empty, tmp_path / "venv", symlinks=True)
-    told = {
+    environ = {
         name: value
         for name, value in os.environ.items()
         if not name.startswith(("PIP_", "UV_", "PYTHON", "MANYHANDS_"))
     }
-    told |= {
+    environ |= {
         "PIP_CONFIG_FILE": os.devnull,
         "PIP_INDEX_URL": index,
         "UV_CACHE_DIR": str(tmp_path / "uv"),
@@ -65,7 +65,7 @@ def installer(tmp_path, index, empty):
     }
     steps = Steps(1, tmp_path / "log", io.StringIO())
     steps.begin("packages")
-    return Installer(tmp_path / "venv" / "bin" / "python", told, steps, ROOT)
+    return Installer(tmp_path / "venv" / "bin" / "python", environ, steps, ROOT)
 
 
 def answer(installer):

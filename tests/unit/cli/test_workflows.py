@@ -18,7 +18,7 @@ USES = re.compile(r"^\s*-?\s*uses:\s*(\S+)(?:\s+(#.*))?$", re.MULTILINE)
 
 
 def uses():
-    return [(path.name, *found) for path in WORKFLOWS for found in USES.findall(path.read_text())]
+    return [(path.name, *use) for path in WORKFLOWS for use in USES.findall(path.read_text())]
 
 
 def test_every_action_is_pinned_by_a_hash_with_its_version():
@@ -50,10 +50,10 @@ def test_a_workflow_says_what_its_token_may_do(path):
 
 
 def step(job, start):
-    [found] = [
+    [match] = [
         step for step in RELEASE["jobs"][job]["steps"] if step.get("name", "").startswith(start)
     ]
-    return found["run"]
+    return match["run"]
 
 
 @pytest.mark.parametrize(

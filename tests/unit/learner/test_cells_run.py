@@ -155,8 +155,8 @@ def run_cells(clone, *cells, name=NAME):
 
 
 def left_off(text):
-    found = re.search(r"^\*\*Continue where you left off:\*\* (.*)$", text, re.MULTILINE)
-    return found and found[1]
+    line = re.search(r"^\*\*Continue where you left off:\*\* (.*)$", text, re.MULTILINE)
+    return line and line[1]
 
 
 def tutorial_cell(text):

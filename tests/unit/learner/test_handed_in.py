@@ -73,8 +73,8 @@ def seat(tmp_path, monkeypatch):
 
 def paragraph(text, words):
     """The rest of the paragraph that begins with these words, or None."""
-    found = re.search(rf"^\*\*{words}:\*\* (.*)$", text, re.MULTILINE)
-    return found and found[1]
+    match = re.search(rf"^\*\*{words}:\*\* (.*)$", text, re.MULTILINE)
+    return match and match[1]
 
 
 def link_in(text):
@@ -111,12 +111,12 @@ def test_feedback_on_an_earlier_version_is_said_to_be_that(seat):
     second = seat.submit()
     seat.give_back("first", first)
     start_page.write(seat.home)
-    said = paragraph(start_page.text(seat.home), "Handed in, feedback ready")
-    assert "on an earlier version; handed in again 20" in said
+    line = paragraph(start_page.text(seat.home), "Handed in, feedback ready")
+    assert "on an earlier version; handed in again 20" in line
     seat.give_back("second", second)
     start_page.write(seat.home)
-    said = paragraph(start_page.text(seat.home), "Handed in, feedback ready")
-    assert (seat.home / "work" / link_in(said)).read_text() == "second" and "earlier" not in said
+    line = paragraph(start_page.text(seat.home), "Handed in, feedback ready")
+    assert (seat.home / "work" / link_in(line)).read_text() == "second" and "earlier" not in line
 
 
 def test_due_labs_say_that_they_were_handed_in(seat):

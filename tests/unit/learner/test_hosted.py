@@ -146,9 +146,9 @@ def test_one_package_that_cannot_be_installed_does_not_cost_the_others(place):
 def test_what_a_unit_lacks_is_said_in_sentences(place, monkeypatch, unit, there, failed, words):
     place({name: version for name, version in (COLAB | there).items() if version})
     monkeypatch.setattr(hosted, "memory_gb", lambda: 8)
-    found = hosted.describe_lacks(unit, failed)
-    assert bool(found) is bool(words) and all(word in " ".join(found) for word in words)
-    assert all(sentence.endswith(".") for sentence in found)
+    sentences = hosted.describe_lacks(unit, failed)
+    assert bool(sentences) is bool(words) and all(word in " ".join(sentences) for word in words)
+    assert all(sentence.endswith(".") for sentence in sentences)
 
 
 @pytest.mark.parametrize(

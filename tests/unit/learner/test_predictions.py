@@ -63,9 +63,9 @@ def test_a_number_is_predicted_settled_and_kept(work, capsys):
         "You predicted: 8 messages. The run: 6 messages."
         in capsys.readouterr().out.splitlines()[-1]
     )
-    found = kept(work)
-    assert (found["came"], found["right"], found["surprise"]) == (6, False, 0.415)
-    assert found["locked"] <= found["settled"]
+    prediction = kept(work)
+    assert (prediction["came"], prediction["right"], prediction["surprise"]) == (6, False, 0.415)
+    assert prediction["locked"] <= prediction["settled"]
 
 
 def test_a_choice_is_given_by_its_text_or_its_number(work, capsys):
@@ -338,8 +338,8 @@ def test_the_questions_of_a_folder_of_notebooks(tmp_path):
     ]
     (tmp_path / "06_ddp.ipynb").write_text(json.dumps({"cells": cells}))
     (tmp_path / "07_torn.ipynb").write_text('{"cells": [')
-    found = questions.questions(tmp_path)
-    assert list(found.values()) == [
+    by_name = questions.questions(tmp_path)
+    assert list(by_name.values()) == [
         Question("06-b", "How many?", unit="messages"),
         Question("06-a", "Which?", ("yes", "no")),
     ]
@@ -399,7 +399,9 @@ def test_the_form_locks_by_its_button_or_when_the_next_cell_runs(work):
     by_run.answer.value = "7"
     by_run.end()
     skipped.end()
-    assert {name: one["guess"] for name, one in progress.predictions(work, UNIT).items()} == {
+    assert {
+        name: prediction["guess"] for name, prediction in progress.predictions(work, UNIT).items()
+    } == {
         "06-a": "neither",
         "06-b": 7,
     }
@@ -409,13 +411,13 @@ def test_the_form_locks_by_its_button_or_when_the_next_cell_runs(work):
 @pytest.fixture
 def shown(monkeypatch):
     """What a notebook shows, [{MIME type: text}]."""
-    found = []
+    outputs = []
     monkeypatch.setattr(predictions, "in_notebook", lambda: True)
     monkeypatch.setattr(predictions, "_show", lambda asked: None)  # the forms have separate tests
     monkeypatch.setattr(
-        pytest.importorskip("IPython.display"), "display", lambda data, raw: found.append(data)
+        pytest.importorskip("IPython.display"), "display", lambda data, raw: outputs.append(data)
     )
-    return found
+    return outputs
 
 
 @pytest.mark.parametrize(

@@ -49,8 +49,10 @@ def clone(tmp_path):
 
 def row(text, number):
     """The unit's row of a table; lines that may not be broken are shown with plain spaces."""
-    found = next(line for line in text.splitlines() if line.startswith("|") and number in line[:40])
-    return found.replace("\N{NO-BREAK SPACE}", " ")
+    row_text = next(
+        line for line in text.splitlines() if line.startswith("|") and number in line[:40]
+    )
+    return row_text.replace("\N{NO-BREAK SPACE}", " ")
 
 
 def test_there_are_21_units_numbered_in_order():
@@ -357,8 +359,8 @@ def test_jupyter_finds_what_renews_the_page():
 
     from jupyterlab_server.config import get_federated_extensions
 
-    found = get_federated_extensions([str(EXTENSIONS)])["manyhands-lab"]
-    assert (EXTENSIONS / "manyhands-lab" / found["jupyterlab"]["_build"]["load"]).is_file()
+    extension = get_federated_extensions([str(EXTENSIONS)])["manyhands-lab"]
+    assert (EXTENSIONS / "manyhands-lab" / extension["jupyterlab"]["_build"]["load"]).is_file()
     assert f"--LabApp.extra_labextensions_path={EXTENSIONS}" in command(
         ROOT, "work/Start_Here.md", []
     )
