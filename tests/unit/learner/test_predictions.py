@@ -381,10 +381,10 @@ def test_the_form_locks_by_its_button_or_when_the_next_cell_runs(work):
     form_of = pytest.importorskip("manyhands.learner.prediction_form").Form
     by_button = form_of(Question("06-a", "Which?", ("closer", "neither")), predictions.lock)
     by_button.button.click()
-    assert "Choose one first" in by_button.said.value and not by_button.answer.disabled
+    assert "Choose one first" in by_button.message.value and not by_button.answer.disabled
     by_button.answer.value = "neither"
     by_button.button.click()
-    assert by_button.answer.disabled and "You predicted: neither." in by_button.said.value
+    assert by_button.answer.disabled and "You predicted: neither." in by_button.message.value
     by_button.answer.value = "closer"  # as a page might still send it
     by_button.button.click()
     by_button.end()
@@ -394,7 +394,7 @@ def test_the_form_locks_by_its_button_or_when_the_next_cell_runs(work):
     by_run.answer.value = "many"
     by_run.button.click()
     assert (
-        "Type a number first" in by_run.said.value and "&lt;b&gt;" in by_run.box.children[0].value
+        "Type a number first" in by_run.message.value and "&lt;b&gt;" in by_run.box.children[0].value
     )
     by_run.answer.value = "7"
     by_run.end()
@@ -405,7 +405,7 @@ def test_the_form_locks_by_its_button_or_when_the_next_cell_runs(work):
         "06-a": "neither",
         "06-b": 7,
     }
-    assert "Not predicted" in skipped.said.value and skipped.answer.disabled
+    assert "Not predicted" in skipped.message.value and skipped.answer.disabled
 
 
 @pytest.fixture
