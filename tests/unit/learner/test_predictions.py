@@ -394,7 +394,8 @@ def test_the_form_locks_by_its_button_or_when_the_next_cell_runs(work):
     by_run.answer.value = "many"
     by_run.button.click()
     assert (
-        "Type a number first" in by_run.message.value and "&lt;b&gt;" in by_run.box.children[0].value
+        "Type a number first" in by_run.message.value
+        and "&lt;b&gt;" in by_run.box.children[0].value
     )
     by_run.answer.value = "7"
     by_run.end()
