@@ -100,7 +100,7 @@ def test_the_same_points_give_the_same_bytes_in_another_process_too(tmp_path):
     assert len(first) - first.rindex(b"%%EOF") < 1024, "where readers of PDF look for it"
     program = (
         "import sys, time; time.sleep(1.1); from manyhands.learner import certificate_paper as "
-        "paper; sys.stdout.buffer.write(paper.pdf(paper.Certificate('Ada 山田', 'one_day', "
+        "paper; sys.stdout.buffer.write(paper.render_pdf(paper.Certificate('Ada 山田', 'one_day', "
         f"{made().units!r}, '2026-11-25')))"
     )
     again = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True).stdout
