@@ -170,6 +170,7 @@ def test_torch_alone_may_bring_dependencies(clone):
     assert (
         "tensorflow-cpu==" in listed and "\ntensorflow==" not in listed and "torch==" not in listed
     )
+    assert "\nuv==" in listed, "`make offline` fetches this list, and an offline set-up needs uv"
 
 
 # -- uv, which pip installs
