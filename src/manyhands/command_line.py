@@ -1,5 +1,6 @@
-"""Command lines of `manyhands`: parsers of one look, with examples, and completion by the shell
-(argcomplete).
+"""Command lines of `manyhands`: parsers of one look, with examples, and completion by the shell.
+
+The shell's completion is argcomplete's.
 """
 
 import argparse
@@ -21,8 +22,9 @@ YEAR_S = 365 * 24 * 3600
 def parser(
     command: str, description: str, examples: Sequence[str] = (), **options: Any
 ) -> argparse.ArgumentParser:
-    """The parser of `manyhands COMMAND`; `examples` are what can be typed behind the command,
-    shown at the end of its help.
+    """Make the parser of `manyhands COMMAND`.
+
+    `examples` are what can be typed behind the command, shown at the end of its help.
     """
     lines = "\n".join(f"  manyhands {command} {example}".rstrip() for example in examples)
     epilog = "\n\n".join(filter(None, [options.pop("epilog", ""), lines and f"examples:\n{lines}"]))
@@ -44,8 +46,9 @@ class _Parser(argparse.ArgumentParser):
 
 
 def seconds(text: str) -> float:
-    """The type of an option that is a time, for argparse: a number of seconds, more than 0 and no
-    more than a year.
+    """Read an option that is a time: a number of seconds, more than 0 and no more than a year.
+
+    It is a `type` for argparse.
     """
     try:
         number = float(text)
@@ -59,8 +62,9 @@ def seconds(text: str) -> float:
 
 
 def whole(text: str) -> int:
-    """The type of an option that is a count, for argparse: a whole number, 0 or more and below a
-    million.
+    """Read an option that is a count: a whole number, 0 or more and below a million.
+
+    It is a `type` for argparse.
     """
     if not (text.isascii() and text.isdigit() and len(text) <= 6):
         raise argparse.ArgumentTypeError(f"{text!r} is not a count: give a whole number, such as 4")
@@ -68,8 +72,9 @@ def whole(text: str) -> int:
 
 
 def completed(made: P) -> P:
-    """The same parser; where the shell asks what could be typed next, it is answered, and this
-    process ends.
+    """Return the same parser, ready for the shell's completion.
+
+    Where the shell asks what could be typed next, it is answered, and this process ends.
     """
     if COMPLETING in os.environ:
         import argcomplete
@@ -94,8 +99,9 @@ def no_script(path: str | Path) -> str | None:
 
 
 def printable(text: object) -> str:
-    r"""`text` with each character that a terminal would obey, and each half of a letter, as its
-    escape (`\x1b`).
+    r"""Return `text` with each character that a terminal would obey as its escape (`\x1b`).
+
+    Each half of a letter is escaped, too.
     """
     return "".join(
         (
@@ -127,9 +133,9 @@ def in_words(problem: OSError) -> str:
 
 
 def no_output_file(path: str | Path, made_by: str | None) -> str | None:
-    """Why `path` cannot be written as an output that bears the mark `made_by`, and what to do, or
-    None if it can. Only a file that bears the mark is ever overwritten; with the mark None, no file
-    is.
+    """Why `path` cannot be written as an output, and what to do; None if it can.
+
+    Only a file that bears the mark `made_by` is ever overwritten; with the mark None, no file is.
     """
     path = Path(path)
     if path.is_dir() or not path.parent.is_dir():
@@ -154,8 +160,10 @@ def no_output_file(path: str | Path, made_by: str | None) -> str | None:
 
 @contextmanager
 def sigterm_exits() -> Iterator[None]:
-    """Inside, SIGTERM ends the process as `sys.exit(143)` does, so that what a command has started
-    is ended, too. Around a block, or above the function of a command: `@sigterm_exits()`.
+    """Inside, SIGTERM ends the process as `sys.exit(143)` does.
+
+    So what a command has started is ended, too. Use it around a block, or above the function of a
+    command: `@sigterm_exits()`.
     """
     before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
@@ -165,8 +173,9 @@ def sigterm_exits() -> Iterator[None]:
 
 
 class Line:
-    """One line on a terminal, each text in the place of the one before; on another stream `show`
-    shows nothing.
+    """One line on a terminal, each text in the place of the one before.
+
+    On another stream, `show` shows nothing.
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -181,6 +190,7 @@ class Line:
             self.stream.flush()
 
     def clear(self) -> None:
+        """Empty the line, if something is shown."""
         if self.live and self.width:
             self.stream.write("\r" + " " * self.width + "\r")
             self.stream.flush()
@@ -189,8 +199,9 @@ class Line:
 
 @contextmanager
 def working(text: str, stream: TextIO | None = None) -> Iterator[Line]:
-    """Say on a terminal (stderr) what the block does, as long as it does it; gives the `Line`,
-    which can say more.
+    """Say on a terminal (stderr) what the block does, as long as it does it.
+
+    Gives the `Line`, which can say more.
     """
     line = Line(stream or sys.stderr)
     line.show(f"{text} ...")
@@ -202,8 +213,9 @@ def working(text: str, stream: TextIO | None = None) -> Iterator[Line]:
 
 @contextmanager
 def part(text: str, stream: TextIO | None = None) -> Iterator[None]:
-    """Say on stderr that a part of a command's work is under way, and afterwards how long it
-    took.
+    """Say on stderr that a part of a command's work is under way.
+
+    Afterwards, say how long it took.
     """
     stream, start = stream or sys.stderr, time.monotonic()
     if stream.isatty():
@@ -214,11 +226,11 @@ def part(text: str, stream: TextIO | None = None) -> Iterator[None]:
 
 def unit_names(**_: object) -> list[str]:
     """What completes the name of a unit."""
-    from manyhands.units import NotAClone, units
+    from manyhands.units import NotACloneError, units
 
     try:
         return [unit.name for unit in units()]
-    except NotAClone:
+    except NotACloneError:
         return []
 
 

@@ -22,18 +22,19 @@ DOGS = "http://vision.stanford.edu/aditya86/ImageNetDogs/"
 
 
 def digits(split: str = "train") -> Arrays:
-    """scikit-learn's 1797 handwritten digits, 8 x 8 pixels: the first 1500 are for training, the
-    last 297 for testing.
+    """Load scikit-learn's 1797 handwritten digits, 8 x 8 pixels.
+
+    The first 1500 are for training, the last 297 for testing.
 
     Returns x of shape [n, 64] and y of shape [n], classes 0 to 9. The split never changes and needs
     no seed.
     """
     _known(split)
     # Read the file that scikit-learn brings: importing the whole library costs a rank a second.
-    found = find_spec("sklearn")
-    if found is None or not found.submodule_search_locations:
+    spec = find_spec("sklearn")
+    if spec is None or not spec.submodule_search_locations:
         raise ModuleNotFoundError("No module named 'sklearn'", name="sklearn")
-    home = found.submodule_search_locations[0]
+    home = spec.submodule_search_locations[0]
     with gzip.open(Path(home, "datasets", "data", "digits.csv.gz"), "rt") as lines:
         table = np.loadtxt(lines, delimiter=",", dtype=np.float32)
     part = slice(None, DIGITS_TRAIN) if split == "train" else slice(DIGITS_TRAIN, None)
@@ -41,8 +42,9 @@ def digits(split: str = "train") -> Arrays:
 
 
 def shard(n: int, rank: int, world_size: int) -> slice:
-    """The slice of n samples that belongs to `rank`: contiguous, and the first `n % world_size`
-    ranks take one more.
+    """Return the slice of n samples that belongs to `rank`.
+
+    It is contiguous, and the first `n % world_size` ranks take one more.
     """
     if not 0 <= rank < world_size:
         raise ValueError(
@@ -100,7 +102,7 @@ def stanford_dogs(root: str | Path, split: str = "train", size: int = 64) -> Arr
         files, "Stanford Dogs (images), 757 MB", DOGS + "images.tar", f"tar xf images.tar -C {root}"
     )
     x = np.empty((len(files), 3, size, size), np.float32)
-    for pixels, path in zip(x, files, strict=False):
+    for pixels, path in zip(x, files, strict=True):
         with Image.open(path) as image:
             square = ImageOps.fit(image.convert("RGB"), (size, size))
         pixels[:] = np.asarray(square, np.float32).transpose(2, 0, 1) / 255
@@ -108,8 +110,9 @@ def stanford_dogs(root: str | Path, split: str = "train", size: int = 64) -> Arr
 
 
 def dog_photos(root: str | Path, split: str = "train") -> tuple[list[Path], list[int], int]:
-    """The files of Stanford Dogs, for who reads them one by one:
-    their paths, their class numbers, and the number of breeds.
+    """List the files of Stanford Dogs, for a program that reads them one by one.
+
+    Returns their paths, their class numbers, and the number of breeds.
 
     `root` is the folder that holds `Images/<breed>/*.jpg`. Its lists divide the images, where they
     are (`train_list.mat`, `test_list.mat`); else every fifth image of a breed is for testing.

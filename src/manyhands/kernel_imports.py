@@ -1,13 +1,15 @@
-"""Import ipykernel for kernels that nobody debugs: the ranks of a cluster, and a submission that is
-graded.
+"""Import ipykernel for kernels that nobody debugs.
+
+These are the ranks of a cluster, and a submission that is graded.
 """
 
 import sys
 
 
 def import_ipykernel() -> None:
-    """Import what a kernel consists of, without debugpy, which takes a fifth of its memory and of
-    its start.
+    """Import what a kernel consists of, without debugpy.
+
+    debugpy takes a fifth of its memory and of its start.
 
     ipykernel looks for debugpy once. Code in the kernel can still import it.
     """

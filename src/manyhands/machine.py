@@ -17,15 +17,18 @@ CLUSTER_START_S = CELL_S - 30
 
 
 def processors() -> int:
-    """How many processors this process may use: fewer than the machine has where `taskset`,
-    Slurm or the cpuset of a container leaves it only some.
+    """Return how many processors this process may use.
+
+    They are fewer than the machine has where `taskset`, Slurm or the cpuset of a container leaves
+    it only some.
     """
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def crowding() -> float:
-    """By what factor work takes longer here now because processes share the processors: at least 1,
-    at most 50.
+    """Return by what factor work takes longer here now because processes share the processors.
+
+    It is at least 1 and at most 50.
     """
     try:
         return min(max(os.getloadavg()[0] / processors(), 1.0), 50.0)
@@ -43,8 +46,9 @@ def memory_gb() -> int:
 
 
 def local_time(when: float | datetime, seconds: bool = False) -> str:
-    """`2026-12-01 18:00 JST`: in this machine's time zone; the variable TZ names another
-    (`TZ=Asia/Tokyo`).
+    """Return `2026-12-01 18:00 JST`, the time in this machine's time zone.
+
+    The variable TZ names another zone (`TZ=Asia/Tokyo`).
 
     when: seconds since 1970, or a datetime, which is in UTC where it has no zone.
     """
@@ -55,8 +59,9 @@ def local_time(when: float | datetime, seconds: bool = False) -> str:
 
 
 def program(name: str) -> str | None:
-    """The path of a program on PATH or beside this Python or in the folders of administration, or
-    None.
+    """Return the path of a program, or None.
+
+    It is looked for on PATH, beside this Python, and in the folders of administration.
     """
     places = [os.environ.get("PATH", ""), str(Path(sys.executable).parent), "/usr/sbin", "/sbin"]
     return shutil.which(name, path=os.pathsep.join(places))
@@ -82,8 +87,9 @@ def says(*command: str, timeout_s: float = 10) -> str | None:
 
 
 def progress_file(work: str | Path) -> Path:
-    """The learner's progress in the folder `work` (`manyhands.checks.progress`): it changes
-    whenever a cell of a unit has run.
+    """Return the file of the learner's progress in the folder `work` (`manyhands.checks.progress`).
+
+    It changes whenever a cell of a unit has run.
     """
     return Path(work) / ".manyhands" / "progress.json"
 
@@ -93,7 +99,7 @@ def horovod_progress(root: str | Path) -> Path:
     return Path(root) / ".manyhands" / "horovod.progress"
 
 
-def tell(path: Path, detail: str) -> None:
+def write_progress(path: Path, detail: str) -> None:
     """Write how far a build is, in one rename; an empty text removes the file.
 
     What cannot be written ends no build.
@@ -101,13 +107,13 @@ def tell(path: Path, detail: str) -> None:
     with suppress(OSError):
         if not detail:
             path.unlink(missing_ok=True)
-        elif told(path) != detail:
+        elif read_progress(path) != detail:
             new = path.with_suffix(f".{os.getpid()}")
             new.write_text(detail)
             os.replace(new, path)
 
 
-def told(path: Path) -> str:
+def read_progress(path: Path) -> str:
     """How far the build is that writes this file; "" if it has not said so."""
     try:
         return path.read_text()
@@ -116,11 +122,9 @@ def told(path: Path) -> str:
 
 
 @contextmanager
-def horovod_lock(root: str | Path, patience_s: float = 0.0) -> Iterator[bool]:
-    """Held by the process that builds Horovod in the background: True in it, False where another
-    one holds it.
-    """
-    path, until = Path(root) / ".manyhands" / "horovod.lock", time.monotonic() + patience_s
+def hold_horovod_lock(root: str | Path, timeout_s: float = 0.0) -> Iterator[bool]:
+    """Yield whether this process now holds the lock of the build of Horovod in the background."""
+    path, until = Path(root) / ".manyhands" / "horovod.lock", time.monotonic() + timeout_s
     path.parent.mkdir(exist_ok=True)
     with open(path, "w") as handle:
         while True:
@@ -150,4 +154,4 @@ def horovod_build(root: str | Path) -> str:
         pass
     except OSError:
         return ""  # there was no build here, or the file system has no locks
-    return told(horovod_progress(root)) or "in progress"
+    return read_progress(horovod_progress(root)) or "in progress"

@@ -1,5 +1,6 @@
-"""A user's own environment, in which clinic, rehearse and predict run: what it lacks, and what its
-versions lack.
+"""A user's own environment, in which clinic, rehearse and predict run.
+
+This says what the environment lacks, and what its versions lack.
 """
 
 import importlib.util
@@ -28,15 +29,16 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def lacking() -> str | None:
-    """Why none of `COMMANDS` can run in this environment, and what to do, as a sentence; None where
-    they can.
+    """Why none of `COMMANDS` can run in this environment, and what to do, as a sentence.
+
+    None where they can.
     """
     if not _installed("torch"):
         return (
             f"PyTorch is not installed for {sys.executable}. Install this package with the Python "
             "that runs your script."
         )
-    if (found := torch_version()) and found < OLDEST_TORCH:
+    if (version := torch_version()) and version < OLDEST_TORCH:
         return (
             f"This environment has PyTorch {metadata.version('torch')}, and "
             f"{'.'.join(map(str, OLDEST_TORCH))} or later is needed."
@@ -50,14 +52,15 @@ def lacking() -> str | None:
 
 
 def torch_version() -> tuple[int, ...] | None:
-    """(2, 6) of PyTorch 2.6.0; None where the version is not known, as in some builds from
-    source.
+    """Return (2, 6) for PyTorch 2.6.0.
+
+    None where the version is not known, as in some builds from source.
     """
     try:
-        found = re.match(r"(\d+)\.(\d+)", metadata.version("torch"))
+        match = re.match(r"(\d+)\.(\d+)", metadata.version("torch"))
     except metadata.PackageNotFoundError:
         return None
-    return tuple(map(int, found.groups())) if found else None
+    return tuple(map(int, match.groups())) if match else None
 
 
 def notes() -> list[str]:
@@ -73,7 +76,9 @@ def note_failed_import(folder: str | Path, error: BaseException) -> None:
     Any other error, such as one of the script, leaves nothing there.
     """
     ours = [
-        one for one in traceback.extract_tb(error.__traceback__) if one.filename.startswith(HERE)
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename.startswith(HERE)
     ]
     if (
         not isinstance(error, ImportError)
@@ -81,12 +86,12 @@ def note_failed_import(folder: str | Path, error: BaseException) -> None:
         or not (ours[-1].line or "").startswith(("import ", "from "))
     ):
         return
-    said = (
+    note = (
         f"{type(error).__name__}: {error}. This import of manyhands failed with Python "
         f"{platform.python_version()} and PyTorch "
         f"{'.'.join(map(str, torch_version() or ['unknown']))}. The script is not the cause."
     )
-    Path(folder, NOTE).write_text(said)
+    Path(folder, NOTE).write_text(note)
 
 
 def failed_import(folder: str | Path) -> str | None:

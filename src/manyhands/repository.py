@@ -18,8 +18,9 @@ BRANCH, PLACEHOLDER = "main", "OWNER"
 
 
 def address(root: str | Path | None = None) -> str:
-    """The address, without a slash or `.git` at its end: of the clone at `root`, or of the
-    installed package; "" if neither has one.
+    """Return the repository's address, without a slash or `.git` at its end.
+
+    It is that of the clone at `root`, or of the installed package; "" if neither has one.
     """
     if root is None:
         return _plain(_installed())
@@ -56,21 +57,23 @@ def file_page(repository: str, path: str, anchor: str = "") -> str:
 
 
 def opens_in_colab(repository: str, path: str) -> str | None:
-    """The address that opens a notebook of the repository in Colab, or None if it is not on
-    GitHub.
+    """Return the address that opens a notebook in Colab.
+
+    None if the repository is not on GitHub.
     """
-    found = GITHUB.fullmatch(repository)
-    if not found:
+    match = GITHUB.fullmatch(repository)
+    if not match:
         return None
-    where = f"github/{found[1]}/{found[2]}/blob/{BRANCH}/{quote(path)}"
+    where = f"github/{match[1]}/{match[2]}/blob/{BRANCH}/{quote(path)}"
     return f"https://colab.research.google.com/{where}"
 
 
 def opens_in_kaggle(repository: str, path: str) -> str | None:
-    """The address that opens a notebook of the repository in Kaggle, or None if it is not on
-    GitHub.
+    """Return the address that opens a notebook in Kaggle.
+
+    None if the repository is not on GitHub.
     """
-    found = GITHUB.fullmatch(repository)
+    match = GITHUB.fullmatch(repository)
     return (
-        f"https://kaggle.com/kernels/welcome?src={file_page(repository, path)}" if found else None
+        f"https://kaggle.com/kernels/welcome?src={file_page(repository, path)}" if match else None
     )

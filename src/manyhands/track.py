@@ -1,5 +1,6 @@
-"""The task of units 01 to 10: one network, one data set, one schedule;
-and the table that says who ended with the weights of one process.
+"""The task of units 01 to 10: one network, one data set, one schedule.
+
+A table says who ended with the weights of one process.
 
 Everything is float64, and every framework starts from the same numbers: `start()` draws them with
 numpy. `one_process()` trains without any framework, so that no unit is its own judge.
@@ -47,8 +48,9 @@ SYSTEMS = (
 
 
 def rows(step: int) -> slice:
-    """The slice of the training data that is the whole batch of a step (counted from 0):
-    six batches, then again from the start.
+    """Return the slice of the training data that is the whole batch of a step (counted from 0).
+
+    There are six batches, then again from the start.
     """
     first = step * ROWS % DIGITS
     return slice(first, first + ROWS)
@@ -63,8 +65,9 @@ def data() -> tuple[np.ndarray, np.ndarray]:
 
 
 def start() -> list[np.ndarray]:
-    """The weights at the start as numpy arrays: [32, 64], [32], [10, 32], [10], as PyTorch keeps
-    them (TensorFlow: transposed). The same in every process.
+    """Return the weights at the start as numpy arrays: [32, 64], [32], [10, 32], [10].
+
+    They are as PyTorch keeps them (TensorFlow: transposed), and the same in every process.
     """
     import numpy as np
 
@@ -83,7 +86,7 @@ def network(device: str | torch.device = "cpu") -> nn.Sequential:
     inputs, hidden, outputs = SIZES
     model = nn.Sequential(nn.Linear(inputs, hidden), nn.Tanh(), nn.Linear(hidden, outputs)).double()
     with torch.no_grad():
-        for parameter, values in zip(model.parameters(), start(), strict=False):
+        for parameter, values in zip(model.parameters(), start(), strict=True):
             parameter.copy_(torch.from_numpy(values))
     return model.to(device)
 
@@ -108,8 +111,9 @@ def keras_network() -> Any:
 
 
 def numbers_of(model: Any) -> list[np.ndarray]:
-    """The weights of a `keras_network()` as `start()` has them: TensorFlow keeps a matrix
-    transposed.
+    """Return the weights of a `keras_network()` as `start()` has them.
+
+    TensorFlow keeps a matrix transposed.
     """
     return [values.T for values in model.get_weights()]
 
@@ -140,7 +144,7 @@ def one_process() -> tuple[list[np.ndarray], list[float]]:
         slope = (np.exp(log_p) - np.eye(SIZES[-1])[labels]) / ROWS
         below = slope @ w2 * (1 - hidden**2)
         gradients = [below.T @ batch, below.sum(0), slope.T @ hidden, slope.sum(0)]
-        weights = [w - RATE * (g + DECAY * w) for w, g in zip(weights, gradients, strict=False)]
+        weights = [w - RATE * (g + DECAY * w) for w, g in zip(weights, gradients, strict=True)]
     return weights, objectives
 
 

@@ -1,7 +1,8 @@
-"""The cells of links that the build puts into each tutorial and lab: the badges that open it in
-Colab and Kaggle, and where its lab, its tutorial, the next unit and the slides are, as
-`units.toml`, the sources and the repository's address say. Nobody writes them by hand, and
-`manyhands adopt` leaves them out.
+"""The cells of links that the build puts into each tutorial and lab.
+
+They hold the badges that open the notebook in Colab and Kaggle, and say where its lab, its
+tutorial, the next unit and the slides are, as `units.toml`, the sources and the repository's
+address say. Nobody writes them by hand, and `manyhands adopt` leaves them out.
 
 The same cells have other links in the learner's `work/`, where the neighbours are the learner's own
 copies, and in `hosted/`, whose notebooks are opened without the rest of the clone, so that their
@@ -31,9 +32,10 @@ BADGES = "docs/images/open-in-{place}.svg"
 def cells(
     root: Path, name: str, kind: str, own: bool = False, hosted: bool = False
 ) -> dict[str, str]:
-    """{cell id: Markdown} for the notebook of the unit `name` (NN_topic), of kind `TUTORIAL` or
-    `LAB`; `own`: as it is in `work/`; `hosted`: as it is in `hosted/`. A lab begins with the link
-    to its tutorial. A cell without text is left out.
+    """Return {cell id: Markdown} for the notebook of the unit `name` (NN_topic).
+
+    `kind` is `TUTORIAL` or `LAB`; `own`: as it is in `work/`; `hosted`: as it is in `hosted/`. A
+    lab begins with the link to its tutorial. A cell without text is left out.
     """
     course, address = units(root), repository.address(root)
     place = _Place(name, kind, own, address if hosted else "")
@@ -70,15 +72,17 @@ class _Place:
 
 
 def without_badges(text: str) -> str:
-    """The text of a cell at the head of a notebook, without its badges: a lab of a class is handed
-    in where it is.
+    """Return the text of a cell at the head of a notebook, without its badges.
+
+    A lab of a class is handed in where it is.
     """
     return "\n\n".join(part for part in text.split("\n\n") if not part.startswith("[![Open in "))
 
 
 def _badges(place: _Place, address: str) -> str:
-    """Two pictures that open the hosted copy, if the repository is where Colab and Kaggle can read
-    it.
+    """Return two pictures that open the hosted copy, or nothing.
+
+    They need a repository that Colab and Kaggle can read.
     """
     path = hosted_path(place.name, place.kind)
     opens = {
@@ -104,15 +108,15 @@ def _partner(place: _Place) -> list[str]:
 def _next(place: _Place, course: Sequence[Unit]) -> list[str]:
     """The next unit that is there, behind those that are coming."""
     names = [unit.name for unit in course]
-    found = []
+    links = []
     for unit in course[names.index(place.name) + 1 :] if place.name in names else ():
         label = f"{unit.number} {unit.title}"
-        found.append(
+        links.append(
             f"{label} (coming)" if unit.coming else f"[{label}]({place.tutorial(unit.name)})"
         )
         if not unit.coming:
             break
-    return [f"next unit: {', '.join(found)}"] if found else []
+    return [f"next unit: {', '.join(links)}"] if links else []
 
 
 def _deck(place: _Place, root: Path) -> list[str]:

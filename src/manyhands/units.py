@@ -22,7 +22,7 @@ NO_CLONE = (
 )
 
 
-class NotAClone(RuntimeError):
+class NotACloneError(RuntimeError):
     """There is no clone of the course where we are."""
 
     def __init__(self) -> None:
@@ -32,8 +32,9 @@ class NotAClone(RuntimeError):
 
 
 def find_root(start: str | Path | None = None) -> Path:
-    """The folder of the clone: `MANYHANDS_ROOT`, or the nearest above `start`, or that of the
-    installed package.
+    """Find the folder of the clone.
+
+    It is `MANYHANDS_ROOT`, or the nearest above `start`, or that of the installed package.
     """
     if named := os.environ.get("MANYHANDS_ROOT"):
         return Path(named).resolve()
@@ -41,7 +42,7 @@ def find_root(start: str | Path | None = None) -> Path:
     for folder in (here, *here.parents, Path(__file__).resolve().parents[2]):
         if _is_clone(folder):
             return folder
-    raise NotAClone
+    raise NotACloneError
 
 
 def _is_clone(folder: Path) -> bool:
@@ -66,6 +67,7 @@ class Unit:
 
     @property
     def number(self) -> str:
+        """The number of the unit, two digits: `06`."""
         return self.name[:2]
 
     def _there(self, path: str) -> str | None:
@@ -78,16 +80,19 @@ class Unit:
 
     @property
     def lab(self) -> str | None:
+        """The path of its lab in the clone, or None as long as there is none."""
         return self._there(f"labs/{self.name}/{self.name}.ipynb")
 
     @property
     def slides(self) -> str | None:
+        """The path of its deck in the clone, PDF rather than HTML, or None."""
         return self._there(f"slides/built/{self.name}.pdf") or self._there(
             f"slides/built/{self.name}.html"
         )
 
     @property
     def planned(self) -> bool:
+        """Whether its tutorial or its lab is still missing."""
         return not (self.tutorial and self.lab)
 
     @property
@@ -101,12 +106,13 @@ class Unit:
 
     @cached_property
     def facts(self) -> dict[str, dict[str, Any]]:
-        """What the sources say of themselves: `{"tutorial": {"minutes": ..., "ranks": ...}, "lab":
-        {...}}`.
+        """Return what the sources say of themselves, by kind of notebook.
+
+        `{"tutorial": {"minutes": ..., "ranks": ...}, "lab": {...}}`.
         """
-        told = self.root / ".course" / "facts.json"  # on an attendee's server, which has no sources
-        if told.is_file():
-            return json.loads(told.read_text(encoding="utf-8"))[self.name]
+        file = self.root / ".course" / "facts.json"  # on an attendee's server, which has no sources
+        if file.is_file():
+            return json.loads(file.read_text(encoding="utf-8"))[self.name]
         sources = {"tutorial": "tutorial", "lab": "labs"}
         return {
             part: _facts(self.root / "sources" / folder / f"{self.name}.py")
@@ -120,6 +126,7 @@ class Unit:
 
     @property
     def ranks(self) -> int | None:
+        """How many ranks its notebooks start, as their sources say; None if they do not."""
         return self.facts["tutorial"].get("ranks") or self.facts["lab"].get("ranks")
 
 
@@ -155,8 +162,9 @@ def paths() -> dict[str, list[str]]:
 
 
 def minutes_in_class() -> dict[str, int]:
-    """`{"one_day": minutes, "two_days": minutes, "three_days": minutes}` of the schedules, without
-    their breaks.
+    """Return `{"one_day": minutes, "two_days": minutes, "three_days": minutes}` of the schedules.
+
+    Breaks are not counted.
     """
     return _catalogue()["minutes_in_class"]
 
@@ -192,14 +200,15 @@ def readme_table(root: str | Path | None = None) -> str:
 
 def with_table(text: str, table: str) -> str:
     """`text` with the table between the marks replaced."""
-    before, found, rest = text.partition(MARKS[0])
+    before, mark, rest = text.partition(MARKS[0])
     _, closed, after = rest.partition(MARKS[1])
-    if not (found and closed):
+    if not (mark and closed):
         raise ValueError(f"The file does not contain the two marks {MARKS[0]!r} and {MARKS[1]!r}.")
     return f"{before}{MARKS[0]}\n{table}\n{MARKS[1]}{after}"
 
 
 def main(argv: Sequence[str]) -> None:
+    """Write the table of units anew into each of the files, such as README.md."""
     for name in argv:
         path = Path(name)
         path.write_text(

@@ -56,8 +56,10 @@ class Place:
         self.repository = self.folder / "repository.git"
 
     def begin(self):
-        """Begin a new session: an empty folder, and the bare clone that the first cell fetches, of
-        what is committed here.
+        """Begin a new session.
+
+        It has an empty folder, and the bare clone that the first cell fetches, of what is committed
+        here.
         """
         for path in (self.repository, self.folder / "top"):
             shutil.rmtree(path, ignore_errors=True)
@@ -65,20 +67,21 @@ class Place:
         subprocess.run(["git", "clone", "--quiet", "--bare", ROOT, self.repository], check=True)
 
     def environ(self):
-        kept = {
+        variables = {
             name: value
             for name, value in os.environ.items()
             if name.startswith(("PIP_", "SSL_", "REQUESTS_")) or name == "LANG"
         }
-        return kept | {
+        return variables | {
             "PATH": f"{self.python.parent}:/usr/local/bin:/usr/bin:/bin",
             "HOME": str(self.folder / "home"),
             **VARIABLES[self.top],
         }
 
     def command(self, *words):
-        """What runs a command in the place: a root of mounts, in which only /dev/shm and the
-        place's folder differ.
+        """Return what runs a command in the place.
+
+        It is a root of mounts, in which only /dev/shm and the place's folder differ.
         """
         mounts = [
             word
@@ -196,8 +199,10 @@ def stored(path):
 
 
 def compare(path, notebook):
-    """(cells that raised though none was expected, cells whose text differs from the stored one, or
-    checks that are not passed, how many were compared).
+    """Return (cells that raised or differ, checks that are not passed, how many were compared).
+
+    A cell counts if it raised though no error was expected, or if its text differs from the
+    stored one.
     """
     raised, differ, number, expected = [], [], 0, stored(path)
     for place, cell in enumerate(notebook.cells):
@@ -227,11 +232,9 @@ def compare(path, notebook):
 
 
 def settled(notebook):
-    """(the predictions of a tutorial that did not come out as the stored run, all of its
-    predictions).
-    """
+    """Return (the predictions of a tutorial that did not come out as in the stored run, all)."""
     asked, came = questions(ROOT / "notebooks"), outcomes.read(ROOT)
-    told = {
+    names = {
         name: text_of(cell)
         for cell in notebook.cells
         if cell.cell_type == "code"
@@ -239,13 +242,13 @@ def settled(notebook):
     }
     return [
         name
-        for name, text in told.items()
+        for name, text in names.items()
         if not re.search(
             "The run: "
             + (re.escape(asked[name].words(came[name])) if asked[name].choices else r"-?\d"),
             text,
         )
-    ], told
+    ], names
 
 
 def main():

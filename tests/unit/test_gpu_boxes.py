@@ -18,14 +18,14 @@ HEAD = "> **On GPUs.** "
 
 def boxes(text):
     """The lines of each box, from its head to the end of its quotation."""
-    lines, found = text.splitlines(), []
+    lines, blocks = text.splitlines(), []
     for i, line in enumerate(lines):
         if "**On GPUs" in line:
             end = next(
                 (j for j in range(i, len(lines)) if not lines[j].startswith(">")), len(lines)
             )
-            found.append(lines[i : max(end, i + 1)])
-    return found
+            blocks.append(lines[i : max(end, i + 1)])
+    return blocks
 
 
 def problems(cells, deck, wanted):
@@ -36,12 +36,12 @@ def problems(cells, deck, wanted):
     own, shown = [cell for cell in cells if boxes(cell)], boxes(deck)
     if not own and not shown:
         return ["neither the tutorial nor the deck has the box"] if wanted else []
-    found = [
+    sentences = [
         f"{where} has {n} boxes"
         for where, n in (("the tutorial", len(own)), ("the deck", len(shown)))
         if n != 1
     ]
-    found += [
+    sentences += [
         "the tutorial's box does not stand in a cell of its own"
         for cell in own
         if not cell.strip().startswith(HEAD)
@@ -49,10 +49,10 @@ def problems(cells, deck, wanted):
     ]
     for lines in [*(box for cell in own for box in boxes(cell)), *shown]:
         if not lines[0].startswith(HEAD) or not all(line.startswith("> ") for line in lines):
-            found.append(f"not in the course's layout: {lines[0]!r}")
+            sentences.append(f"not in the course's layout: {lines[0]!r}")
         if not 2 <= len(lines) <= 5:
-            found.append(f"{len(lines)} lines, not 2 to 5: {lines[0]!r}")
-    return found
+            sentences.append(f"{len(lines)} lines, not 2 to 5: {lines[0]!r}")
+    return sentences
 
 
 def texts(path):

@@ -1,5 +1,6 @@
-"""What the processes that exist many times over do without: it would cost each of them memory and
-time.
+"""What the processes that exist many times over do without.
+
+It would cost each of them memory and time.
 """
 
 import subprocess

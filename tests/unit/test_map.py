@@ -1,5 +1,7 @@
-"""The map at the end of unit 01: its boxes lead to every unit that teaches a way to train on
-several devices, from the notebook and from its copy in work/.
+"""The map at the end of unit 01.
+
+Its boxes lead to every unit that teaches a way to train on several devices, from the notebook and
+from its copy in work/.
 """
 
 import re
@@ -13,8 +15,8 @@ NO_BOX = {"00", "01"}  # the cluster itself, and where the map stands
 
 def test_the_map_leads_to_every_unit_that_is_there():
     text = (ROOT / "sources" / "tutorial" / "01_data_parallel.py").read_text(encoding="utf-8")
-    found = re.search(r"^# ## The map: .*?(?=^# %%)", text, re.M | re.S).group()
-    links = re.findall(r"\[(\d\d)\]\((\S+)\)", found)
+    section = re.search(r"^# ## The map: .*?(?=^# %%)", text, re.M | re.S).group()
+    links = re.findall(r"\[(\d\d)\]\((\S+)\)", section)
     for number, target in links:
         assert Path(target).name.startswith(f"{number}_")
         for folder in ("notebooks", "work"):

@@ -1,5 +1,6 @@
-"""Tests that lack something of the machine: those of containers fail for who asks for them, and are
-left out otherwise.
+"""Tests that lack something of the machine.
+
+Those of containers fail for a person who asks for them, and are left out otherwise.
 """
 
 import os

@@ -1,5 +1,6 @@
-"""The files for VS Code, Codespaces and Kubernetes, which cannot be tried here, agree with what
-they name.
+"""The files for VS Code, Codespaces and Kubernetes agree with what they name.
+
+They cannot be tried here.
 """
 
 import json

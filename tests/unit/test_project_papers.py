@@ -1,5 +1,6 @@
-"""What a contributor meets first: the hooks run what CI runs, and the papers lead to this
-repository.
+"""What a contributor meets first.
+
+The hooks run what CI runs, and the papers lead to this repository.
 """
 
 import os
@@ -27,8 +28,9 @@ PAPERS = [
 
 
 def in_git(folder):
-    """The environment in which ROOT is a git repository, whoever owns it: its own, or, where the
-    files came without one, a new one in `folder`.
+    """Return the environment in which ROOT is a git repository, whoever owns it.
+
+    It is its own repository, or, where the files came without one, a new one in `folder`.
     """
     environ = os.environ | {
         "GIT_CONFIG_COUNT": "1",

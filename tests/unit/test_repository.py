@@ -65,7 +65,7 @@ def test_outside_a_clone_one_line_says_where_the_notebooks_are(
     monkeypatch.delenv("MANYHANDS_ROOT", raising=False)
     monkeypatch.setattr(units, "_is_clone", lambda folder: False)
     monkeypatch.setattr(repository, "_installed", lambda: installed)
-    with pytest.raises(units.NotAClone) as refused:
+    with pytest.raises(units.NotACloneError) as refused:
         units.find_root(tmp_path)
     line = str(refused.value)
     assert (

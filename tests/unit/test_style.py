@@ -32,10 +32,11 @@ def test_ruff_finds_nothing(words):
 
 
 def long_lines(text):
-    """The numbers of the lines that are too long, and that something but the text of a string makes
-    so.
+    """Return the numbers of the lines that are too long.
+
+    The text of a string does not count.
     """
-    found = {
+    numbers = {
         n
         for n, line in enumerate(text.split("\n"), 1)
         if len(line) > WIDTH and "  # noqa" not in line
@@ -51,13 +52,15 @@ def long_lines(text):
             if (
                 token.end[0] > first.start[0] or alone
             ):  # of several lines, or with no space to break it at
-                found -= set(range(first.start[0], token.end[0] + 1))
-    return sorted(found)
+                numbers -= set(range(first.start[0], token.end[0] + 1))
+    return sorted(numbers)
 
 
 def test_lines_are_short():
-    """Those that ruff's E501 finds, but for texts, and for programs whose first line says what is
-    expected. The sources' text cells are comments, and the build limits their lines of code.
+    """These are the lines that ruff's E501 finds.
+
+    Texts do not count, nor do programs whose first line says what is expected. The sources' text
+    cells are comments, and the build limits their lines of code.
     """
     names = [
         name for name in ruff("check", "--show-files").stdout.splitlines() if name.endswith(".py")
@@ -65,8 +68,8 @@ def test_lines_are_short():
     files = [
         Path(name) for name in names if not {"rehearsal_programs", "sources"} & {*Path(name).parts}
     ]
-    found = {path.relative_to(ROOT).as_posix(): long_lines(path.read_text()) for path in files}
-    assert not {name: lines for name, lines in found.items() if lines}
+    by_file = {path.relative_to(ROOT).as_posix(): long_lines(path.read_text()) for path in files}
+    assert not {name: lines for name, lines in by_file.items() if lines}
 
 
 def test_of_long_lines_only_texts_are_left_out():

@@ -35,16 +35,17 @@ def rows(text):
 
 
 def broken_links(text, root, names):
-    """Links to files that are neither there nor the tutorial of a unit in `names`; anchors without
-    a heading; references without a target, or unused.
+    """Return links to files that are neither there nor the tutorial of a unit in `names`.
+
+    Also anchors without a heading, references without a target, and unused references.
     """
-    found, targets = [], dict(DEFINED.findall(text))
+    sentences, targets = [], dict(DEFINED.findall(text))
     body = DEFINED.sub("", text)
     used = {key or shown for shown, key in USED.findall(body)}
-    found += [f"no target: [{key}]" for key in sorted(used - set(targets))] + [
+    sentences += [f"no target: [{key}]" for key in sorted(used - set(targets))] + [
         f"never used: [{key}]" for key in sorted(set(targets) - used)
     ]
-    found += [
+    sentences += [
         f"[{key}] leads to {target}"
         for key, target in targets.items()
         if re.fullmatch(r"\d\d", key) and f"/{key}_" not in target
@@ -58,12 +59,12 @@ def broken_links(text, root, names):
             path.parent == root / "notebooks" and path.stem in names and path.suffix == ".ipynb"
         )
         if not path.exists() and not planned:
-            found.append(f"not there: {target}")
+            sentences.append(f"not there: {target}")
         elif anchor and anchor not in {
             slug(heading) for heading in HEADING.findall(path.read_text(encoding="utf-8"))
         }:
-            found.append(f"no such heading: {target}")
-    return found
+            sentences.append(f"no such heading: {target}")
+    return sentences
 
 
 def missing_sections(text, sources):
@@ -71,29 +72,29 @@ def missing_sections(text, sources):
 
     `sources`: number -> text of those that are written.
     """
-    found = []
+    sentences = []
     for _, where, _ in rows(text):
         for number, behind in re.findall(r"\[(\d\d)\]([^\[;]*)", where):
             known = HEADING.findall(sources[number]) if number in sources else None
-            found += [
+            sentences += [
                 f"{number} has no section {name!r}"
                 for name in re.findall(r"\*([^*]+)\*", behind)
                 if known is not None and name not in known
             ]
-    return found
+    return sentences
 
 
 def scripts_of_others(text):
     """Links to a script that stand behind the number of another unit than the script's own."""
-    found = []
+    scripts = []
     for _, where, _ in rows(text):
         for number, behind in re.findall(r"\[(\d\d)\]((?:(?!\[\d\d\]).)*)", where):
-            found += [
+            scripts += [
                 f"{name} stands behind {number}"
                 for name in re.findall(r"/scripts/([^)#]+)\)", behind)
                 if name[:2] != number
             ]
-    return found
+    return scripts
 
 
 def no_longer_planned(text, planned):

@@ -1,5 +1,6 @@
-"""What is left out of `make test` because it has passed before: only what depends on nothing that
-has changed.
+"""What is left out of `make test` because it has passed before.
+
+Only what depends on nothing that has changed is left out.
 """
 
 from pathlib import Path
@@ -31,8 +32,9 @@ def test_it_depends_on_the_checks_of_its_unit_and_on_what_they_use(unit):
 
 @pytest.fixture
 def course(tmp_path):
-    """A copy of a small course: the files that one unit depends on, and those of another unit's
-    checks.
+    """A copy of a small course.
+
+    It has the files that one unit depends on, and those of another unit's checks.
     """
     for name, text in {
         "solutions/06_ddp/06_ddp.ipynb": "from manyhands.checks import ddp",

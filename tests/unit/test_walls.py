@@ -1,5 +1,6 @@
-"""The walls of the package: who may import whom, read from the source, and what a bare import pulls
-in.
+"""The walls of the package: who may import whom, read from the source.
+
+Also what a bare import pulls in.
 """
 
 import ast
@@ -169,8 +170,9 @@ def without_types(tree):
 
 
 def imports(path):
-    """[(name, late)]: our packages and foreign ones that a file imports, at once or inside a
-    function.
+    """Return [(name, late)]: our packages and foreign ones that a file imports.
+
+    A late import is inside a function.
     """
     tree, found = without_types(ast.parse(path.read_text())), []
     inside = {
@@ -333,8 +335,9 @@ def modules():
 
 
 def imported(path, known):
-    """The modules of ours that a file names in its imports, late ones too; not the packages that
-    they lie in.
+    """Return the modules of ours that a file names in its imports, late ones too.
+
+    The packages that they lie in do not count.
     """
     for node in ast.walk(without_types(ast.parse(path.read_text()))):
         if isinstance(node, ast.Import):

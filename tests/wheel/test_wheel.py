@@ -1,5 +1,6 @@
-"""The wheel in environments of a user's own: an empty one, and the oldest and the newest PyTorch
-and nothing else of the course.
+"""The wheel in environments of a user's own.
+
+One is empty, and the others have the oldest and the newest PyTorch and nothing else of the course.
 
 make test-wheel      takes minutes and gigabytes; TORCH_INDEX= names an index of CPU builds, which are much smaller
 """
@@ -16,7 +17,7 @@ import pytest
 
 import distribution
 from manyhands.cli.installers import Installer
-from manyhands.cli.pythons import NoPython, find_python
+from manyhands.cli.pythons import NoPythonError, find_python
 from manyhands.cli.setup_steps import Steps
 
 pytestmark = pytest.mark.wheel
@@ -51,8 +52,9 @@ for step in range(9):
 
 @pytest.fixture(scope="module")
 def sdist_and_wheel(tmp_path_factory):
-    """What a release has built, where MANYHANDS_DIST names its folder; else what this clone
-    builds.
+    """What a release has built, where MANYHANDS_DIST names its folder.
+
+    Else it is what this clone builds.
     """
     if folder := os.environ.get("MANYHANDS_DIST"):
         [sdist], [wheel] = (
@@ -79,13 +81,14 @@ def empty(wheel, tmp_path_factory):
 
 @pytest.fixture(scope="module", params=ENVIRONMENTS)
 def own(request, wheel, tmp_path_factory):
-    """The folder of programs of an environment in which a user has installed PyTorch, and then the
-    wheel.
+    """The folder of programs of an environment in which a user has installed PyTorch.
+
+    The wheel was installed after it.
     """
     torch, pythons = ENVIRONMENTS[request.param]
     try:
         python = find_python(os.environ, pythons)
-    except NoPython as lack:
+    except NoPythonError as lack:
         pytest.skip(str(lack))
     folder = tmp_path_factory.mktemp("own")
     run([python, "-m", "venv", folder])
@@ -95,7 +98,6 @@ def own(request, wheel, tmp_path_factory):
     # as pip does it: else each rank would compile all that it imports
     environ = {**os.environ, "UV_COMPILE_BYTECODE": "1"}
     installer = Installer(folder / "bin" / "python", environ, steps, ROOT)
-    installer.get_uv()  # pip takes a quarter of an hour for the build with CUDA on two busy cores
     installer.install(torch, *(["--extra-index-url", index] if index else []))
     steps.end("is there")
     before = run([folder / "bin" / "python", "-c", "import torch; print(torch.__version__)"]).stdout
@@ -164,8 +166,9 @@ def content(wheel):
 
 
 def first_commands(own, tmp_path):
-    """Outside a clone, the package is imported from this environment, and knows its version and the
-    machine.
+    """Outside a clone, the package is imported from this environment.
+
+    It knows its version and the machine.
     """
     done = run([own / "python", "-c", "import manyhands; print(manyhands.__file__)"], cwd=tmp_path)
     assert done.stdout.startswith(str(own.parent))

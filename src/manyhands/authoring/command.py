@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from manyhands.authoring import BuildError, UnknownNameError, layout
 from manyhands.command_line import Line, completed, parser, printable, unit_names, whole, working
-from manyhands.units import NotAClone, find_root
+from manyhands.units import NotACloneError, find_root
 
 if TYPE_CHECKING:
     import argparse
@@ -105,7 +105,7 @@ def _telling(work: Callable[[Path, argparse.Namespace], int], options: argparse.
     except UnknownNameError as error:
         print(f"\n{printable(error)}", file=sys.stderr)
         return 2
-    except (BuildError, NotAClone) as error:
+    except (BuildError, NotACloneError) as error:
         print(f"\n{printable(error)}", file=sys.stderr)
         return 1
 

@@ -94,6 +94,7 @@ COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.it
 
 
 def usage() -> str:
+    """Return the list of all commands in their groups, as `manyhands --help` prints it."""
     width = max(map(len, COMMANDS))
     lines = ["usage: manyhands COMMAND [options]"]
     for group, commands in GROUPS.items():
@@ -115,12 +116,14 @@ def usage() -> str:
 
 
 def version() -> str:
+    """Return the line that `manyhands --version` prints."""
     from importlib.metadata import version as version_of
 
     return f"manyhands {version_of('manyhands')} (Python {platform.python_version()})"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command that the command line names; returns its exit status."""
     argv = sys.argv[1:] if argv is None else list(argv)
     for stream in (sys.stdout, sys.stderr):
         # a name that is not UTF-8 is shown with its bytes, and stops nothing
@@ -172,11 +175,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _refused_by_the_system(command: str, problem: OSError | RuntimeError) -> int:
-    words = import_module("manyhands.command_line")
-    said = words.in_words(problem) if isinstance(problem, OSError) else f"{problem}."
-    return words.refuse(
+    command_line = import_module("manyhands.command_line")
+    reason = command_line.in_words(problem) if isinstance(problem, OSError) else f"{problem}."
+    return command_line.refuse(
         command,
-        f"{said} Check this path, your permissions and the free space, then run the command "
+        f"{reason} Check this path, your permissions and the free space, then run the command "
         f"again. ({TRACEBACK}=1 shows where it happened.)",
     )
 
@@ -188,8 +191,9 @@ def _meant(word: str) -> str:
 
 
 def _typed_so_far() -> list[str]:
-    """The command whose parser completes what is typed;
-    while the command itself is typed, this process ends with the commands.
+    """Return the command whose parser completes what is typed.
+
+    While the command itself is typed, this process ends with the commands.
     """
     words = os.environ["COMP_LINE"][: int(os.environ["COMP_POINT"])].split(" ")
     if len(words) > 2 and words[1] in COMMANDS:

@@ -1,17 +1,4 @@
-"""The set-up behind `make lab` and `make test`: a clone becomes an environment in which the course
-runs.
-
-    python3 src/manyhands/cli/bootstrap.py setup            make or mend the environment
-    python3 src/manyhands/cli/bootstrap.py offline          the same, then write all that it fetches into offline/
-    python3 src/manyhands/cli/bootstrap.py run MODULE ...   the same, then `python -m MODULE ...` in it
-    python3 src/manyhands/cli/bootstrap.py run --with SECTION MODULE ...   the same, and one more section of the lock
-    python3 src/manyhands/cli/bootstrap.py run --horovod-later MODULE ...   the same, with Horovod built meanwhile
-    python3 src/manyhands/cli/bootstrap.py horovod PID      what is left to the background while process PID runs
-
-Run by whatever Python the machine has (3.9 or later, standard library only); it looks for the
-Python that the course needs. A stamp in the environment remembers what was installed, so that a
-second start takes a moment.
-"""
+"""The set-up behind `make lab` and `make test`; `USAGE` says what it does."""
 
 import sys
 
@@ -32,6 +19,20 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+USAGE = """The set-up behind `make lab` and `make test`: a clone becomes an environment in which the course
+runs.
+
+    python3 src/manyhands/cli/bootstrap.py setup            make or mend the environment
+    python3 src/manyhands/cli/bootstrap.py offline          the same, then write all that it fetches into offline/
+    python3 src/manyhands/cli/bootstrap.py run MODULE ...   the same, then `python -m MODULE ...` in it
+    python3 src/manyhands/cli/bootstrap.py run --with SECTION MODULE ...   the same, and one more section of the lock
+    python3 src/manyhands/cli/bootstrap.py run --horovod-later MODULE ...   the same, with Horovod built meanwhile
+    python3 src/manyhands/cli/bootstrap.py horovod PID      what is left to the background while process PID runs
+
+Run by whatever Python the machine has (3.9 or later, standard library only); it looks for the
+Python that the course needs. A stamp in the environment remembers what was installed, so that a
+second start takes a moment.
+"""
 ROOT = Path(__file__).resolve().parents[3]
 if not __package__:  # run as a script: the package is not installed yet
     sys.path[0] = str(ROOT / "src")
@@ -39,7 +40,7 @@ if not __package__:  # run as a script: the package is not installed yet
 from manyhands import machine
 from manyhands.cli import offline, pythons, setup_horovod, setup_later, setup_plan
 from manyhands.cli.installers import fetch_python
-from manyhands.cli.setup_steps import StepFailed, Steps, one_at_a_time
+from manyhands.cli.setup_steps import StepFailedError, Steps, hold_set_up_lock
 
 
 def set_up(root: Path = ROOT, again: bool = False, later: bool = False) -> Path:
@@ -51,10 +52,10 @@ def set_up(root: Path = ROOT, again: bool = False, later: bool = False) -> Path:
     plan = setup_plan.Plan(root, os.environ)
     again = again or setup_horovod.NO_SKIPS
     if later and plan.finished_but_horovod() and not plan.horovod_tried():
-        cached, missing = setup_horovod.wheel_or_tools(plan)
+        cached, missing = setup_horovod.find_wheel_or_missing_tools(plan)
         if not missing:
             setup_later.start(__file__, plan)
-            print(setup_horovod.later_told(cached), flush=True)
+            print(setup_horovod.describe_later(cached), flush=True)
             return plan.python
     if plan.finished(later) and (plan.horovod_done() or not (again or plan.horovod_may_work_now())):
         if not plan.compiled():
@@ -63,7 +64,9 @@ def set_up(root: Path = ROOT, again: bool = False, later: bool = False) -> Path:
             print(f"Horovod was not built; {setup_plan.HOROVOD_AGAIN}", flush=True)
         return plan.python
     steps = Steps(5, root / ".manyhands" / "setup.log")
-    with failures_told(steps), one_at_a_time(root / ".manyhands" / "setup.lock"):
+    if os.environ.get("MANYHANDS_PIP") == "1":
+        steps.note("MANYHANDS_PIP is no longer used, because uv installs all packages")
+    with report_failures(steps), hold_set_up_lock(root / ".manyhands" / "setup.lock"):
         plan = setup_plan.Plan(root, os.environ)
         make_environment(plan, steps)
         install_torch(plan, steps)
@@ -77,14 +80,16 @@ def set_up(root: Path = ROOT, again: bool = False, later: bool = False) -> Path:
 
 
 @contextmanager
-def failures_told(steps: Steps) -> "Iterator[None]":
+def report_failures(steps: Steps) -> "Iterator[None]":
     """What goes wrong in a step ends the program with which, why and what to do."""
     try:
         yield
-    except StepFailed as error:
-        sys.exit("\n" + steps.failure(error))
+    except StepFailedError as error:
+        sys.exit("\n" + steps.describe_failure(error))
     except OSError as error:
-        sys.exit("\n" + steps.failure(StepFailed(*setup_plan.explain_os_error(error))))
+        sys.exit(
+            "\n" + steps.describe_failure(StepFailedError(*setup_plan.explain_os_error(error)))
+        )
     except KeyboardInterrupt:
         where = (
             f"in step [{steps.number}/{steps.total}] {steps.name}"
@@ -95,8 +100,9 @@ def failures_told(steps: Steps) -> "Iterator[None]":
 
 
 def make_environment(plan: setup_plan.Plan, steps: Steps) -> None:
-    """Steps 1 and 2: a Python that the course runs on,
-    then the virtual environment (or the conda environment that is active).
+    """Do steps 1 and 2: a Python that the course runs on, and the virtual environment.
+
+    The conda environment that is active serves instead of the two.
     """
     steps.begin("Python")
     if plan.conda:
@@ -109,10 +115,10 @@ def make_environment(plan: setup_plan.Plan, steps: Steps) -> None:
         steps.begin("virtual environment")
         return steps.end(f"{plan.prefix.name} exists")
     try:
-        base = (pythons.site_python if plan.site else pythons.find_python)(
+        base = (pythons.find_site_python if plan.site else pythons.find_python)(
             os.environ, plan.pythons()
         )
-    except pythons.NoPython as lack:
+    except pythons.NoPythonError as lack:
         if plan.offline:
             raise
         base = fetch_python(plan.root, steps, lack)
@@ -128,7 +134,7 @@ def make_environment(plan: setup_plan.Plan, steps: Steps) -> None:
     plan.installer(steps).get_uv()
     facts = pythons.ask_python(str(plan.python))
     if facts is None:
-        raise StepFailed(f"{plan.python} did not answer", "type the same command again")
+        raise StepFailedError(f"{plan.python} did not answer", "type the same command again")
     plan.stamp = {
         "root": str(plan.root),
         "python": pythons.series(facts),
@@ -139,8 +145,9 @@ def make_environment(plan: setup_plan.Plan, steps: Steps) -> None:
 
 
 def install_torch(plan: setup_plan.Plan, steps: Steps) -> None:
-    """Step 3: PyTorch alone, with what its wheel asks for (nothing for a CPU build, CUDA's packages
-    for the other).
+    """Do step 3: install PyTorch alone, with what its wheel asks for.
+
+    That is nothing for a CPU build, and CUDA's packages for the other.
     """
     steps.begin("PyTorch")
     if plan.site:
@@ -151,12 +158,7 @@ def install_torch(plan: setup_plan.Plan, steps: Steps) -> None:
         warned: list[bool] = []
 
         def watch(line: str) -> "str | None":
-            if (
-                "nvidia" in line
-                and line.strip().startswith(("Collecting", "Downloading"))
-                and not gpu
-                and not warned
-            ):
+            if line.strip().startswith("Downloading nvidia") and not gpu and not warned:
                 warned.append(True)
                 steps.note(setup_plan.CUDA_NOT_WANTED)
             return setup_plan.detail(line)
@@ -178,28 +180,13 @@ def install_packages(plan: setup_plan.Plan, steps: Steps, later: bool = False) -
     steps.begin("packages")
     names = plan.write_package_list()
     if plan.stamp.get("packages") != plan.packages_wanted():
-        seen: set[str] = set()
-
-        def watch(line: str) -> str:
-            if line.startswith(("Collecting", "Requirement already", "Processing")):  # pip's words
-                seen.add(line.split()[3 if line.startswith("Requirement") else 1])
-            return ", ".join(
-                filter(
-                    None,
-                    [
-                        f"{min(len(seen), len(names))} of {len(names)}" if seen else "",
-                        setup_plan.detail(line),
-                    ],
-                )
-            )
-
         options: list[str | Path] = [
             "--no-deps",
             "--requirement",
             plan.package_list,
             *plan.begin_part("packages"),
         ]
-        plan.installer(steps).install(*options, watch=watch)
+        plan.installer(steps).install(*options, watch=setup_plan.detail)
         plan.finish_part("packages", plan.packages_wanted())
     if plan.stamp.get("course") != plan.course_wanted():
         plan.installer(steps).install("--no-deps", "--no-build-isolation", "--editable", plan.root)
@@ -216,20 +203,21 @@ def compile_packages(plan: setup_plan.Plan, steps: Steps, workers: int = 0) -> N
     plan.save()
 
 
-def in_background(root: Path, starter: int) -> None:
-    """What `setup_later.start` starts: write the bytecode, then build Horovod if it is still
-    missing.
+def finish_in_background(root: Path, starter: int) -> None:
+    """Write the bytecode, then build Horovod if it is still missing.
+
+    `setup_later.start` starts this.
     """
     begun = time.time()
     if setup_plan.Plan(root, os.environ).horovod_tried():
         setup_later.wait_for_first_cell(root, starter, begun)
         return compile_in_background(root)
     # a page that looks holds it for a moment
-    with machine.horovod_lock(root, patience_s=5) as mine:
+    with machine.hold_horovod_lock(root, timeout_s=5) as mine:
         if mine:
-            machine.tell(machine.horovod_progress(root), setup_later.WAITING)
+            machine.write_progress(machine.horovod_progress(root), setup_later.WAITING)
             setup_later.wait_for_first_cell(root, starter, begun)
-            machine.tell(machine.horovod_progress(root), "")
+            machine.write_progress(machine.horovod_progress(root), "")
             compile_in_background(root)
             setup_horovod.build(root)
 
@@ -244,20 +232,21 @@ def compile_in_background(root: Path) -> None:
     with suppress(*setup_horovod.BUILD_FAILS):
         wanted = plan.bytecode_wanted()
         setup_later.compile_packages(plan, steps, workers=1)
-        with one_at_a_time(root / ".manyhands" / "setup.lock"):
+        with hold_set_up_lock(root / ".manyhands" / "setup.lock"):
             plan = setup_plan.Plan(root, os.environ)  # another set-up may have changed what it says
             plan.stamp["compiled"] = wanted
             plan.save()
 
 
 def install_section(plan: setup_plan.Plan, name: str) -> None:
-    """The packages of one more section of the lock, for commands that need them: `make site`, `make
-    test`.
+    """Install the packages of one more section of the lock, for the commands that need them.
+
+    They are `make site` and `make test`.
     """
     if plan.stamp.get(name) == plan.section_wanted(name):
         return
     steps = Steps(1, plan.root / ".manyhands" / "setup.log")
-    with failures_told(steps), one_at_a_time(plan.root / ".manyhands" / "setup.lock"):
+    with report_failures(steps), hold_set_up_lock(plan.root / ".manyhands" / "setup.lock"):
         steps.begin(f"packages of [{name}]")
         options: list[str | Path] = [
             "--no-deps",
@@ -274,7 +263,7 @@ def install_section(plan: setup_plan.Plan, name: str) -> None:
 def write_offline(plan: setup_plan.Plan) -> None:
     """The folder that sets a machine up which has no network."""
     steps = Steps(3, plan.root / ".manyhands" / "offline.log")
-    with failures_told(steps), one_at_a_time(plan.root / ".manyhands" / "setup.lock"):
+    with report_failures(steps), hold_set_up_lock(plan.root / ".manyhands" / "setup.lock"):
         offline.write(plan, steps, plan.version("torch"))
     print(
         f"Carry the clone with {offline.NAME}/ to a machine with Python {plan.stamp['python']}; "
@@ -283,8 +272,9 @@ def write_offline(plan: setup_plan.Plan) -> None:
 
 
 def main(argv: "list[str]") -> None:
-    """`setup`, `offline`, `horovod`, or `run [--with SECTION] [--horovod-later] MODULE
-    arguments`.
+    """Do what the command line asks for.
+
+    `setup`, `offline`, `horovod`, or `run [--with SECTION] [--horovod-later] MODULE arguments`.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     more = argv[2:3] if argv[:1] == ["run"] and argv[1:2] == ["--with"] else []
@@ -298,9 +288,9 @@ def main(argv: "list[str]") -> None:
         or argv[0] not in ("setup", "offline", "horovod", "run")
         or (argv[0] == "run" and len(argv) < 2)
     ):
-        sys.exit(__doc__)
+        sys.exit(USAGE)
     if argv[0] == "horovod":
-        return in_background(ROOT, int(argv[1]) if argv[1:] else 0)
+        return finish_in_background(ROOT, int(argv[1]) if argv[1:] else 0)
     python = set_up(again=argv[0] == "setup", later=later)
     if argv[0] == "setup":
         print(f"The course is ready: {python}")

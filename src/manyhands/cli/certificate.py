@@ -1,5 +1,6 @@
-"""`manyhands certificate`: a PDF of the points of a path; an instructor makes a signed one, anybody
-can verify it.
+"""`manyhands certificate`: a PDF of the points of a path.
+
+An instructor makes a signed one, and anybody can verify it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from manyhands.command_line import completed, in_words, no_output_file, printabl
 from manyhands.command_line import parser as command_parser
 from manyhands.learner import certificate_paper, start_page
 from manyhands.shared import signing
-from manyhands.units import NotAClone, find_root, units
+from manyhands.units import NotACloneError, find_root, units
 
 if TYPE_CHECKING:
     import argparse
@@ -47,11 +48,12 @@ COMPARE = (
 )
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """What was asked for cannot be done; the message says why and what to do."""
 
 
 def parser() -> argparse.ArgumentParser:
+    """Make the parser of `manyhands certificate`."""
     made = command_parser("certificate", DESCRIPTION, EXAMPLES)
     made.add_argument(
         "--path",
@@ -87,6 +89,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str]) -> int:
+    """Run `manyhands certificate`: write, sign or verify one; returns the exit status."""
     options = completed(parser()).parse_args(argv)
     if bool(options.attendee) != bool(options.key):
         print(
@@ -111,9 +114,9 @@ def main(argv: Sequence[str]) -> int:
         )
     except OSError as problem:
         return refuse("certificate", in_words(problem))
-    except (NotAClone, signing.BadKeyError) as problem:
+    except (NotACloneError, signing.BadKeyError) as problem:
         return refuse("certificate", problem)
-    except (Refused, certificate_paper.NoCertificate) as problem:
+    except (RefusedError, certificate_paper.NoCertificateError) as problem:
         print(f"manyhands certificate: {printable(problem)}", file=sys.stderr)
         return 1
 
@@ -135,18 +138,18 @@ def _make(options: argparse.Namespace) -> int:
         unit.number for unit in chosen if not certificate_paper.graded(grades.get(unit.name))
     ]
     try:
-        made = certificate_paper.certificate(
+        made = certificate_paper.make_certificate(
             options.name or options.attendee or getpass.getuser(),
             options.path,
             chosen,
             grades,
             by_instructor=bool(key),
         )
-    except certificate_paper.NoCertificate as problem:
-        raise Refused(
+    except certificate_paper.NoCertificateError as problem:
+        raise RefusedError(
             f"{problem} {HOW[bool(key)].format(numbers=' '.join(missing)) if missing else ''}"
         ) from None
-    data = certificate_paper.pdf(made)
+    data = certificate_paper.render_pdf(made)
     with open(output, "xb") as file:
         file.write(signing.signed(data, key) if key else data)
     print(
@@ -157,8 +160,9 @@ def _make(options: argparse.Namespace) -> int:
 
 
 def _class_grades(root: Path, attendee: str, chosen: Sequence[Unit]) -> dict[str, dict[str, Any]]:
-    """{unit's name: grade} of an attendee, as `manyhands export` tells them: points by hand and for
-    lateness too.
+    """Return {unit's name: grade} of an attendee, as `manyhands export` tells them.
+
+    Points by hand and for lateness are included.
     """
     from manyhands.grading.classroom import steps
     from manyhands.grading.nbgrader.class_settings import Classroom
@@ -197,19 +201,21 @@ def _verify(options: argparse.Namespace) -> int:
     try:
         before, public = signing.verified(data)
     except signing.BadSignatureError as problem:
-        told = certificate_paper.brief_of(data)
-        raise Refused(
+        statement = certificate_paper.brief_of(data)
+        raise RefusedError(
             f"{file} {problem}."
-            if told or signing.MARK in data
+            if statement or signing.MARK in data
             else f"{file} is no certificate of this course."
         ) from None
-    told = certificate_paper.brief_of(before)
-    if told is None:
-        raise Refused(f"{file} is no certificate of this course.")
+    statement = certificate_paper.brief_of(before)
+    if statement is None:
+        raise RefusedError(f"{file} is no certificate of this course.")
     if wanted not in (None, public):
-        raise Refused(f"{file} was signed with a different key, {signing.fingerprint(public)}.")
+        raise RefusedError(
+            f"{file} was signed with a different key, {signing.fingerprint(public)}."
+        )
     print(
-        f"{file}: signed, and unchanged since.\n{_says(told)}\nThe key: "
+        f"{file}: signed, and unchanged since.\n{_says(statement)}\nThe key: "
         f"{signing.fingerprint(public)}" + ("" if wanted else f"\n{COMPARE}")
     )
     return 0

@@ -7,6 +7,7 @@ from manyhands.learner import start_page
 
 
 def main(argv: list[str]) -> int:
+    """Run `manyhands check` and renew the start page; returns the exit status."""
     status = check_command.main(argv)
     start_page.renew()
     return status

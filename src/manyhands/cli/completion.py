@@ -20,6 +20,7 @@ DESCRIPTION = (
 
 
 def main(argv: Sequence[str]) -> int:
+    """Run `manyhands completion`: print what a shell's completion needs; returns 0."""
     made = parser(
         "completion",
         DESCRIPTION,

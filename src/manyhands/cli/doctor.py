@@ -1,5 +1,4 @@
-"""`manyhands doctor`: what this machine can do for the course, and which units are affected by what
-is missing.
+"""`manyhands doctor`: what this machine can do for the course, and which units lack something.
 
 Packages are looked up, not imported, so that the answer comes in a second and comes even where an
 import would fail.
@@ -21,7 +20,7 @@ from manyhands.cli.pythons import PYTHONS, TESTED, any_of
 from manyhands.cli.setup_plan import read_pins
 from manyhands.command_line import completed, parser, working
 from manyhands.machine import horovod_build, memory_gb, processors, program, says
-from manyhands.units import NotAClone, find_root, units
+from manyhands.units import NotACloneError, find_root, units
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,8 +31,9 @@ REPAIR = "make setup"
 
 @dataclass
 class Finding:
-    """One thing looked for: what was found (None if it is missing), whom that affects, what mends
-    it.
+    """One thing that was looked for: what was found (None if it is missing), and what mends it.
+
+    `affects` says which units miss it.
     """
 
     name: str
@@ -51,18 +51,20 @@ def package(name: str) -> str | None:
 
 
 def first_line(text: str | None) -> str | None:
+    """Return the first line of a text; an empty text and None stay as they are."""
     return text.splitlines()[0] if text else text
 
 
 def numbers(*frameworks: str) -> str:
     """`units 02, 07`: those whose framework is one of these."""
-    found = [
+    chosen = [
         unit.number for unit in units(Path()) if any(name in unit.framework for name in frameworks)
     ]
-    return f"units {', '.join(found)}" if len(found) > 1 else f"unit {''.join(found)}"
+    return f"units {', '.join(chosen)}" if len(chosen) > 1 else f"unit {''.join(chosen)}"
 
 
-def languages() -> list[Finding]:
+def survey_languages() -> list[Finding]:
+    """Look for Python, the compilers and what builds Horovod."""
     compiler = next(
         filter(None, (says(name, "--version") for name in ("c++", "g++", "clang++"))), None
     )
@@ -83,19 +85,19 @@ def languages() -> list[Finding]:
     ]
 
 
-def combination() -> Finding:
+def compare_with_lock() -> Finding:
     """What the stored outputs depend on, and what of it is not what was pinned."""
     try:
         pins = read_pins(find_root() / "constraints.txt")
-    except (NotAClone, OSError):
+    except (NotACloneError, OSError):
         return Finding("combination", "not known, because the pins are in a clone of the course")
-    found = {
+    installed = {
         name: (package(name) or "").partition("+")[0]
         for name in ("torch", "tensorflow-cpu", "tf-keras", "keras", "numpy", "matplotlib")
     }
     other = [
         f"{name} {version} (pinned: {pins[name]})"
-        for name, version in found.items()
+        for name, version in installed.items()
         if version and version != pins[name]
     ]
     if other:
@@ -107,7 +109,7 @@ def combination() -> Finding:
             REPAIR,
         )
     python = platform.python_version()
-    told = (
+    outputs = (
         "outputs are as stored"
         if python.startswith(f"{TESTED}.")
         else (
@@ -115,10 +117,11 @@ def combination() -> Finding:
             " version"
         )
     )
-    return Finding("combination", f"Python {python} with the pinned packages: {told}")
+    return Finding("combination", f"Python {python} with the pinned packages: {outputs}")
 
 
-def frameworks() -> list[Finding]:
+def survey_frameworks() -> list[Finding]:
+    """Look for PyTorch, TensorFlow, Horovod and the packages of the notebooks."""
     tensorflow = package("tensorflow-cpu") or package("tensorflow")
     return [
         Finding("PyTorch", package("torch"), numbers("PyTorch", "all"), REPAIR),
@@ -131,19 +134,19 @@ def frameworks() -> list[Finding]:
         Finding("JupyterLab", package("jupyterlab"), "`make lab`", REPAIR),
         Finding(
             "Horovod",
-            horovod(),
+            horovod_version(),
             numbers("Horovod", "Keras", "all") + ", cluster.launch with horovodrun",
             REPAIR + " (it builds Horovod again)",
         ),
-        combination(),
+        compare_with_lock(),
     ]
 
 
-def horovod() -> str | None:
+def horovod_version() -> str | None:
     """Horovod's version with the controllers that it was built with, read from its libraries."""
     version = package("horovod")
     if version is None:
-        with suppress(NotAClone):
+        with suppress(NotACloneError):
             if how_far := horovod_build(find_root()):
                 return f"not yet: {how_far}"
         return None
@@ -161,7 +164,8 @@ def horovod() -> str | None:
     return f"{version} ({'; '.join(sorted(built)) or 'no library was built'})"
 
 
-def devices() -> list[Finding]:
+def survey_devices() -> list[Finding]:
+    """Look for GPUs, cores, memory and disk space."""
     gpus = [
         line for line in (says("nvidia-smi", "-L") or "").splitlines() if line.startswith("GPU ")
     ]
@@ -200,7 +204,8 @@ def amount(name: str, there: float, needed: float, unit: str, affects: str, reme
     return Finding(name, None, f"{affects} ({there}{unit} is not much)", remedy)
 
 
-def clusters() -> list[Finding]:
+def survey_clusters() -> list[Finding]:
+    """Look for MPI and Slurm."""
     mpi = next(
         (
             line.split(":", 1)[1].strip()
@@ -237,7 +242,8 @@ def clusters() -> list[Finding]:
     ]
 
 
-def isolation() -> list[Finding]:
+def survey_isolation() -> list[Finding]:
+    """Look for what isolates a graded submission, and for a browser."""
     spaces = (
         "yes"
         if says("unshare", "--user", "--map-root-user", "--mount", "--net", "true") is not None
@@ -249,8 +255,8 @@ def isolation() -> list[Finding]:
     container = next(
         (
             f"{name}: {first_line(text)}"
-            for name, words in engines.items()
-            if (text := says(name, *words))
+            for name, arguments in engines.items()
+            if (text := says(name, *arguments))
         ),
         None,
     )
@@ -298,17 +304,18 @@ def isolation() -> list[Finding]:
 def survey() -> dict[str, list[Finding]]:
     """{group: [Finding]} of this machine."""
     return {
-        "languages": languages(),
-        "frameworks": frameworks(),
-        "devices": devices(),
-        "clusters": clusters(),
-        "isolation": isolation(),
+        "languages": survey_languages(),
+        "frameworks": survey_frameworks(),
+        "devices": survey_devices(),
+        "clusters": survey_clusters(),
+        "isolation": survey_isolation(),
     }
 
 
 def report(groups: Mapping[str, Sequence[Finding]]) -> str:
-    """The survey as text: all that was found, then what is missing, whom it affects and what mends
-    it.
+    """Write the survey as text: all that was found, then what is missing.
+
+    For what is missing, it says whom that affects and what mends it.
     """
     findings = [finding for group in groups.values() for finding in group]
     width = max(len(finding.name) for finding in findings)
@@ -333,6 +340,7 @@ def report(groups: Mapping[str, Sequence[Finding]]) -> str:
 
 
 def main(argv: Sequence[str]) -> int:
+    """Run `manyhands doctor`: print the survey of this machine; returns the exit status."""
     made = parser("doctor", "Report what this machine can do for the course.", ["", "--json"])
     made.add_argument(
         "--json",

@@ -1,5 +1,6 @@
-"""Horovod 0.28.1, built once from its source archive for today's frameworks and kept outside the
-clone.
+"""Horovod 0.28.1, built once from its source archive and kept outside the clone.
+
+Edits make it fit today's frameworks.
 
 Standard library only: the set-up runs this with the system's Python, before anything is installed.
 The wheel has both controllers, Gloo and MPI; MPI comes from the environment's own mpicxx (the mpich
@@ -24,7 +25,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from manyhands.machine import tell, told
+from manyhands.machine import read_progress, write_progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -158,8 +159,9 @@ def settings(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
 
 
 def wheel_key(versions: Mapping[str, Any], environ: Mapping[str, str] = os.environ) -> str:
-    """A short name for one build: it changes with any version, edit or setting that goes into the
-    wheel.
+    """Return a short name for one build, which changes with whatever goes into the wheel.
+
+    That is any version, edit or setting.
     """
     recipe = json.dumps(
         [VERSION, edits(environ, versions.get("torch")), settings(environ), versions],
@@ -176,8 +178,9 @@ def installed_versions(python: str | Path) -> dict[str, Any]:
 def missing_tools(
     python: str | Path, search_path: str | None = None, environ: Mapping[str, str] = os.environ
 ) -> list[tuple[str, str]]:
-    """[(what is missing, what to do)] before a build;
-    asked in a moment, so that nobody waits for a build that must fail.
+    """Return [(what is missing, what to do)] before a build.
+
+    It answers in a moment, so that nobody waits for a build that must fail.
     """
     missing: list[tuple[str, str]] = []
     if not any(
@@ -215,8 +218,9 @@ def edit_sources(folder: str | Path, torch: str | None = None) -> None:
 def build_environment(
     bin_folder: str | Path, environ: Mapping[str, str] = os.environ
 ) -> dict[str, str]:
-    """The environment of the build: our settings instead of anybody's HOROVOD_ variables, and one
-    compiler per core.
+    """Return the environment of the build, with one compiler per core.
+
+    It has our settings instead of anybody's HOROVOD_ variables.
     """
     env = {name: value for name, value in environ.items() if not name.startswith("HOROVOD_")}
     env.update(settings(environ))
@@ -226,9 +230,11 @@ def build_environment(
 
 
 @contextmanager
-def locked(path: Path, waiting: Callable[[], object]) -> Iterator[bool]:
-    """One build at a time on this machine: a second set-up calls `waiting()` each second, and then
-    finds the wheel in the cache. False on a file system without locks, where two builds may run.
+def hold_build_lock(path: Path, waiting: Callable[[], object]) -> Iterator[bool]:
+    """Allow one build at a time on this machine; yields whether the lock is held.
+
+    A second set-up calls `waiting()` each second, and then finds the wheel in the cache. False on a
+    file system without locks, where two builds may run.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "w") as handle:
@@ -246,14 +252,15 @@ def locked(path: Path, waiting: Callable[[], object]) -> Iterator[bool]:
 
 
 def build_detail(line: str) -> str | None:
-    """The per cent that CMake's build prints; the last four are the linking, which prints nothing
-    for a long time.
+    """Return the per cent that CMake's build prints, as a text, or None.
+
+    The last four are the linking, which prints nothing for a long time.
     """
-    found = re.search(r"\[ *(\d+)%\]", line)
-    if not found:
+    percent = re.search(r"\[ *(\d+)%\]", line)
+    if not percent:
         return None
-    return f"building, {found[1]} %: " + (
-        "last step, about a minute" if int(found[1]) > 95 else "about 4 minutes on 2 cores, once"
+    return f"building, {percent[1]} %: " + (
+        "last step, about a minute" if int(percent[1]) > 95 else "about 4 minutes on 2 cores, once"
     )
 
 
@@ -278,7 +285,9 @@ def get_wheel(
     if wheel := cached_wheel(folder):
         return wheel
     progress = folder.with_suffix(".progress")
-    with locked(folder.with_suffix(".lock"), lambda: waiting(told(progress))) as alone:
+    with hold_build_lock(
+        folder.with_suffix(".lock"), lambda: waiting(read_progress(progress))
+    ) as alone:
         if not cached_wheel(folder):
             progress.unlink(missing_ok=True)
             build(python, folder, partial(_call, call, progress), alone)
@@ -294,7 +303,7 @@ def _call(
     def watch(line: str) -> str | None:
         detail = build_detail(line)
         if detail:
-            tell(progress, detail)
+            write_progress(progress, detail)
         return detail
 
     call(command, env, cwd, watch)
@@ -323,8 +332,8 @@ def build(python: str | Path, folder: Path, call: Run, alone: bool = True) -> No
             raise
         shutil.rmtree(work)
         _build(python, folder, call, work)
-    for one in folder.parent.glob(f"{folder.name}-*.build") if alone else [work]:
-        shutil.rmtree(one, ignore_errors=True)
+    for unfinished in folder.parent.glob(f"{folder.name}-*.build") if alone else [work]:
+        shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def _build(python: str | Path, folder: Path, call: Run, work: Path) -> None:

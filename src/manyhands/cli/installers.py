@@ -1,24 +1,27 @@
-"""What installs packages: uv, in a fraction of pip's time, and pip where uv cannot.
+"""What installs packages: uv, which the environment's own pip installs first.
 
-uv itself comes from PyPI, by pip. It does not read pip's configuration (index, mirror, proxy,
-certificate): it is told what pip says of it. Standard library only, and readable by Python 3.9.
+uv does not read pip's configuration (index, mirror, proxy, certificate), so it is given what pip
+says of it. Standard library only, and readable by Python 3.9.
 """
 
 from __future__ import annotations
 
 import ast
 import os
+import shutil
+import ssl
 import subprocess
 import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
-from manyhands.cli.setup_steps import StepFailed
+from manyhands.cli.setup_steps import StepFailedError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from manyhands.cli.pythons import NoPython
+    from manyhands.cli.pythons import NoPythonError
     from manyhands.cli.setup_steps import Steps, Watch
 
 
@@ -30,118 +33,127 @@ SAME = {
     "find-links": "UV_FIND_LINKS",
     "trusted-host": "UV_INSECURE_HOST",
     "cert": "SSL_CERT_FILE",
+    "client-cert": "SSL_CLIENT_CERT",
     "proxy": "ALL_PROXY",
+    "retries": "UV_HTTP_RETRIES",
+    "timeout": "UV_HTTP_TIMEOUT",
+    "default-timeout": "UV_HTTP_TIMEOUT",
 }
-# as pip: the best version of all indexes; no long wait for what cannot be reached. The bytecode is
-# written once, at the end or in the background (`setup_later`): uv would look at every file of the
-# environment after each list.
-SETTINGS = {
-    "UV_INDEX_STRATEGY": "unsafe-best-match",
-    "UV_HTTP_TIMEOUT": "30",
-    "UV_HTTP_RETRIES": "1",
-    "UV_NO_PROGRESS": "1",
-}
+# as pip: the best version of all indexes. The bytecode is written once, at the end or in the
+# background (`setup_later`): uv would look at every file of the environment after each list.
+SETTINGS = {"UV_INDEX_STRATEGY": "unsafe-best-match", "UV_NO_PROGRESS": "1"}
+# no long wait for a place that is asked first and may be out of reach
+IMPATIENT = {"UV_HTTP_TIMEOUT": "30", "UV_HTTP_RETRIES": "1"}
 FETCHED = "3.13"
 FETCHES = "No Python that the course needs was found here, so uv fetches one (30 MB) ..."
-INSTEAD = "uv could not do this ({why}), so pip is used instead"
 WITHOUT = "uv could not do this with {options} ({why}), so it now asks the ordinary package index"
+NO_UV = "pip could not install {pin} ({why}), and there is no uv on PATH"
+NO_UV_REMEDY = (
+    "{remedy}\n        where pip cannot get uv for this machine: install uv so that it is on PATH"
+    " (docs.astral.sh/uv), or give pip a folder with its wheel (PIP_FIND_LINKS=/path/to/folder)"
+)
+OTHER_UV = "pip could not install {pin} ({why}), so {uv} is used"
 
 
 class Installer:
-    """Installs into the environment of one Python: `install(...)`, with the options that pip and uv
-    have in common.
-    """
+    """Installs into the environment of one Python: `install(...)`, with the options of uv."""
 
     def __init__(self, python: Path, environ: dict[str, str], steps: Steps, root: Path) -> None:
         self.python, self.environ, self.steps, self.root = python, environ, steps, root
         self.uv, self.prefix = python.parent / "uv", python.parent.parent
 
-    def get_uv(self) -> None:
-        """uv, beside this Python; where it cannot be had, that is told, and all goes on without."""
-        if self.environ.get("MANYHANDS_PIP") == "1":
-            return
-        pin = next(
-            line
-            for line in (self.root / "constraints.txt").read_text().splitlines()
-            if line.startswith("uv==")
-        )
-        try:
-            self.steps.call(self.pip("install", "--quiet", pin), env=self.environ)
-        except StepFailed as error:
-            self.steps.note(INSTEAD.format(why=error.why))
+    def get_uv(self) -> str:
+        """The path of uv: beside this Python, where pip puts it, else where PATH has one.
+
+        Raises StepFailedError where there is neither.
+        """
+        if self.uv.exists():
+            return str(self.uv)
+        lock = (self.root / "constraints.txt").read_text().splitlines()
+        pin = next(line for line in lock if line.startswith("uv=="))
+        try:  # a site's own uv, which is not beside this Python, does not count
+            self.steps.call(self.pip("install", "--quiet", "--ignore-installed", pin), self.environ)
+        except StepFailedError as error:
+            other = shutil.which("uv", path=self.environ.get("PATH"))
+            if not other:
+                raise StepFailedError(
+                    NO_UV.format(pin=pin, why=error.why), NO_UV_REMEDY.format(remedy=error.remedy)
+                ) from error
+            self.steps.note(OTHER_UV.format(pin=pin, why=error.why, uv=other))
+            return other
+        return str(self.uv)
 
     def install(
         self,
         *arguments: str | Path,
         watch: Watch | None = None,
-        only_uv: Sequence[str | Path] = (),
-        without: Sequence[str | Path] = (),
+        first: Sequence[str | Path] = (),
+        otherwise: Sequence[str | Path] = (),
     ) -> None:
-        """Install with uv, else with pip; raises StepFailed where neither can.
+        """Install with uv, which pip installs if need be; raises StepFailedError.
 
-        `only_uv`: options that pip does not have. Where uv fails with them, it tries once more as
-        pip would: instead of them with the options `without`.
+        `first`: options that may fail where the network is closed. Then uv tries once more with
+        the options `otherwise` instead.
         """
-        if self.uv.exists() and self.environ.get("MANYHANDS_PIP") != "1":
-            config = self.pip_config()
-            no_index = (
-                ["--no-index"]
-                if config.get("no-index", "0").lower() not in ("0", "false", "no", "off")
-                else []
-            )
-            for options in [only_uv, without] if only_uv else [without]:
-                command = [
-                    self.uv,
-                    "pip",
-                    "install",
-                    "--python",
-                    self.python,
-                    *no_index,
-                    *options,
-                    *arguments,
-                ]
-                try:
-                    return self.steps.call(
-                        command, env=self.uv_environment(config), watch=watch, into=self.prefix
-                    )
-                except StepFailed as error:
-                    again = only_uv and options is only_uv
-                    self.steps.note(
-                        (WITHOUT if again else INSTEAD).format(
-                            options=" ".join(map(str, only_uv)), why=error.why
-                        )
-                    )
-        command = self.pip("install", "--progress-bar", "off", "--no-compile", *without, *arguments)
-        return self.steps.call(command, env=self.environ, watch=watch, into=self.prefix)
+        uv, config = self.get_uv(), self.pip_config()
+        command: list[str | Path] = [uv, "pip", "install", "--python", self.python]
+        if config.get("no-index", "0").lower() not in ("0", "false", "no", "off"):
+            command.append("--no-index")
+        call = partial(self.steps.call, watch=watch, into=self.prefix)
+        if first:
+            env = self.uv_environment(config, **IMPATIENT)
+            try:
+                return call([*command, *first, *arguments], env=env)
+            except StepFailedError as error:
+                options = " ".join(map(str, first))
+                self.steps.note(WITHOUT.format(options=options, why=error.why))
+        return call([*command, *otherwise, *arguments], env=self.uv_environment(config))
 
     def pip(self, *arguments: str | Path) -> list[str | Path]:
         """A command of pip's, which obeys its own configuration."""
         return [self.python, "-m", "pip", "--disable-pip-version-check", *arguments]
 
     def pip_config(self) -> dict[str, str]:
-        """What `pip config list` prints, as a dictionary:
+        """Return what `pip config list` prints, as a dictionary.
+
         `global.index-url='...'`, `:env:.index-url='...'`; the environment wins over files.
         """
-        said = subprocess.run(
+        listed = subprocess.run(
             list(map(str, self.pip("config", "list"))),
             env=self.environ,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
         )
-        return pip_config(said.stdout)
+        return pip_config(listed.stdout)
 
-    def uv_environment(self, config: Mapping[str, str]) -> dict[str, str]:
-        """pip's configuration as uv's variables; what the user has set for uv itself wins."""
-        told = {
+    def uv_environment(self, config: Mapping[str, str], **more: str) -> dict[str, str]:
+        """pip's configuration as uv's variables; what the user has set for uv itself wins.
+
+        UV_TORCH_BACKEND is left out: it becomes an option (`setup_plan.Plan.torch_build`).
+        """
+        from_pip = {
             SAME[name]: ("," if name == "find-links" else " ").join(value.split())
             for name, value in config.items()
             if name in SAME
         }
-        return {**SETTINGS, **told, **self.environ}
+        certificates = {"UV_SYSTEM_CERTS": "1"} if machine_trusts_certificates() else {}
+        env = {**SETTINGS, **certificates, **from_pip, **more, **self.environ}
+        env.pop("UV_TORCH_BACKEND", None)
+        return env
+
+
+def machine_trusts_certificates() -> bool:
+    """Whether this machine has certificates of its own, which may be those of an institute.
+
+    pip trusts them, and uv does so if it is asked. A bare container has none.
+    """
+    paths = ssl.get_default_verify_paths()
+    return bool(paths.cafile or (paths.capath and os.listdir(paths.capath)))
 
 
 def pip_config(text: str) -> dict[str, str]:
+    """Read what `pip config list` prints; a value of the environment wins over one of a file."""
     lines = sorted(
         (line for line in text.splitlines() if "=" in line),
         key=lambda line: line.startswith(":env:"),
@@ -152,7 +164,7 @@ def pip_config(text: str) -> dict[str, str]:
     }
 
 
-def fetch_python(root: Path, steps: Steps, lack: NoPython) -> str:
+def fetch_python(root: Path, steps: Steps, lack: NoPythonError) -> str:
     """A Python that uv fetches, where this machine has none that the course runs on; its path.
 
     Raises `lack` where uv cannot.
@@ -163,16 +175,15 @@ def fetch_python(root: Path, steps: Steps, lack: NoPython) -> str:
         helper = Installer(
             root / ".manyhands" / "uv" / "bin" / "python", dict(os.environ), steps, root
         )
-        helper.get_uv()
-        env = helper.uv_environment(helper.pip_config())
-        steps.call([helper.uv, "python", "install", FETCHED], env=env)
+        uv, env = helper.get_uv(), helper.uv_environment(helper.pip_config())
+        steps.call([uv, "python", "install", FETCHED], env=env)
         return subprocess.run(
-            [str(helper.uv), "python", "find", "--managed-python", FETCHED],
+            [uv, "python", "find", "--managed-python", FETCHED],
             env=env,
             stdout=subprocess.PIPE,
             text=True,
             check=True,
         ).stdout.strip()
-    except (StepFailed, OSError, subprocess.CalledProcessError) as error:
+    except (StepFailedError, OSError, subprocess.CalledProcessError) as error:
         steps.note(f"It could not be fetched: {getattr(error, 'why', error)}")
         raise lack from error

@@ -23,7 +23,7 @@ from manyhands.learner.jupyter_server import (
 )
 from manyhands.learner.prepare import prepare
 from manyhands.learner.trust import sign_course
-from manyhands.units import NotAClone, find_root, units
+from manyhands.units import NotACloneError, find_root, units
 
 if TYPE_CHECKING:
     import argparse
@@ -40,6 +40,7 @@ TOO_LATE = (
 
 
 def parse(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
+    """Return the options of `manyhands lab`, and those that JupyterLab gets."""
     parser = command_parser(
         "lab",
         "Open the course in JupyterLab. Labs are copied to work/ once, and nothing in that folder "
@@ -70,11 +71,12 @@ def parse(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
 
 
 def main(argv: Sequence[str]) -> int:
+    """Run `manyhands lab`: make the copies and open JupyterLab; returns the exit status."""
     options, others = parse(argv)
     try:
         root = find_root()
         prepare(root, [_number(name, root) for name in options.new])
-    except (NotAClone, LookupError) as problem:
+    except (NotACloneError, LookupError) as problem:
         return refuse("lab", problem)
     except OSError as problem:
         return refuse("lab", in_words(problem))

@@ -37,6 +37,7 @@ def folder_of(root: Path) -> Path | None:
 
 
 def made_for(folder: Path) -> dict[str, Any]:
+    """Return the versions of Python and PyTorch that the folder was made for."""
     return json.loads((folder / "made_for.json").read_text())
 
 
@@ -54,8 +55,9 @@ def settings(folder: Path | None) -> dict[str, str]:
 
 
 def unpack(folder: Path, root: Path) -> None:
-    """Put in place what is not installed by pip: Horovod's wheel into the cache, the hub's proxy
-    into the clone.
+    """Put in place what pip and uv do not install.
+
+    Horovod's wheel goes into the cache, the hub's proxy into the clone.
     """
     for source, target in (
         (folder / "horovod", horovod_wheel.cache_folder()),

@@ -12,7 +12,7 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
-from manyhands.cli.setup_steps import StepFailed
+from manyhands.cli.setup_steps import StepFailedError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -42,7 +42,7 @@ class Facts(TypedDict):
 def find_python(environ: Mapping[str, str], wanted: Sequence[str] = PYTHONS) -> str:
     """The path of a Python with the venv module, one with header files first.
 
-    Raises NoPython, StepFailed.
+    Raises NoPythonError, StepFailedError.
     """
     asked = environ.get("MANYHANDS_PYTHON")
     pyenv = Path(environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
@@ -62,16 +62,21 @@ def find_python(environ: Mapping[str, str], wanted: Sequence[str] = PYTHONS) -> 
         if facts:
             seen.append(f"{facts['version']} ({path})")
         if facts and series(facts) in wanted:
-            found = (not facts["headers"], wanted.index(series(facts)), len(good), facts["path"])
-            (good if facts["venv"] else without_venv).append(found)
+            candidate = (
+                not facts["headers"],
+                wanted.index(series(facts)),
+                len(good),
+                facts["path"],
+            )
+            (good if facts["venv"] else without_venv).append(candidate)
     if good:
         return min(good)[-1]
     if without_venv:
-        raise StepFailed(
+        raise StepFailedError(
             f"{without_venv[0][-1]} lacks the venv module",
             "install it (Debian: apt-get install python3-venv)",
         )
-    raise NoPython(
+    raise NoPythonError(
         f"no Python {any_of(wanted)} was found; found: {', '.join(dict.fromkeys(seen)) or 'none'}",
         "install one (Debian and Ubuntu: apt-get install python3 python3-venv; elsewhere: pyenv "
         f"install {wanted[-1]}, or environment.yml with conda), or name it: make lab "
@@ -84,23 +89,23 @@ def any_of(versions: Sequence[str]) -> str:
     return " or ".join(filter(None, (", ".join(versions[:-1]), versions[-1])))
 
 
-def site_python(environ: Mapping[str, str], wanted: Sequence[str] = PYTHONS) -> str:
+def find_site_python(environ: Mapping[str, str], wanted: Sequence[str] = PYTHONS) -> str:
     """The active Python, whose own PyTorch is to be used as it is.
 
-    Raises StepFailed where it has none, or an old one.
+    Raises StepFailedError where it has none, or an old one.
     """
     path = shutil.which("python3", path=environ.get("PATH"))
     facts = ask_python(path) if path else None
     if not path or not facts or series(facts) not in wanted:
-        raise StepFailed(
+        raise StepFailedError(
             f"the active python3 is {facts['version'] if facts else 'none'}, "
             f"and the course needs {any_of(wanted)}",
             SITE_REMEDY,
         )
-    found = version_of(path, "torch")
-    if tuple(map(int, re.findall(r"\d+", found)[:2])) < SITE_TORCH:
-        raise StepFailed(
-            NO_SITE_TORCH.format(python=path, found=f"PyTorch {found}" if found else "none"),
+    version = version_of(path, "torch")
+    if tuple(map(int, re.findall(r"\d+", version)[:2])) < SITE_TORCH:
+        raise StepFailedError(
+            NO_SITE_TORCH.format(python=path, found=f"PyTorch {version}" if version else "none"),
             SITE_REMEDY,
         )
     return facts["path"]
@@ -117,7 +122,7 @@ def version_of(python: str | Path, name: str) -> str:
     ).stdout.strip()
 
 
-class NoPython(StepFailed):
+class NoPythonError(StepFailedError):
     """This machine has no Python that the course runs on."""
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from manyhands import machine
 from manyhands.cli import horovod_wheel, setup_plan
-from manyhands.cli.setup_steps import StepFailed, Steps, one_at_a_time
+from manyhands.cli.setup_steps import StepFailedError, Steps, hold_set_up_lock
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,20 +26,22 @@ LATER = (
 BUILT = "built in the background, which takes about 4 minutes on 2 cores, once."
 INSTALLED = "installed in the background, from the wheel that was built here before."
 NO_SKIPS = os.environ.get("MANYHANDS_NO_SKIPS") == "1"
-BUILD_FAILS = (StepFailed, RuntimeError, OSError, subprocess.SubprocessError)
+BUILD_FAILS = (StepFailedError, RuntimeError, OSError, subprocess.SubprocessError)
 
 
-def wheel_or_tools(plan: setup_plan.Plan) -> tuple[bool, list[tuple[str, str]]]:
-    """(whether Horovod's wheel is in the cache, [(tool, remedy)] that are missing to build it if it
-    is not).
+def find_wheel_or_missing_tools(plan: setup_plan.Plan) -> tuple[bool, list[tuple[str, str]]]:
+    """Return whether Horovod's wheel is in the cache, and the tools that are missing to build it.
+
+    They are [(tool, remedy)], and [] if the wheel is in the cache.
     """
     cached = plan.horovod_cached()
     return cached, [] if cached else horovod_wheel.missing_tools(plan.python)
 
 
-def later_told(cached: bool) -> str:
-    """What is told of a Horovod that the background builds or, from the wheel that is `cached`,
-    installs.
+def describe_later(cached: bool) -> str:
+    """Return what is told of a Horovod that the background builds.
+
+    If its wheel is `cached`, the background only installs it.
     """
     return LATER.format(INSTALLED if cached else BUILT)
 
@@ -50,11 +52,11 @@ def build(root: Path) -> None:
     steps.begin("Horovod " + horovod_wheel.VERSION)
     failed: Exception | None = None
     try:
-        wheel_of(plan, steps)
+        get_wheel(plan, steps)
     except BUILD_FAILS as error:
         failed = error
     steps.number = 0
-    with one_at_a_time(root / ".manyhands" / "setup.lock"):
+    with hold_set_up_lock(root / ".manyhands" / "setup.lock"):
         now = setup_plan.Plan(root, os.environ)  # another set-up may have changed what it says
         now.stamp["horovod_lacks"] = []  # this build had its tools
         if failed:
@@ -63,15 +65,16 @@ def build(root: Path) -> None:
             install(now, steps, again=True)
 
 
-def wheel_of(plan: setup_plan.Plan, steps: Steps) -> Path:
-    """Horovod's wheel, from the cache or built; a file of the clone says how far it is, for its
-    pages.
+def get_wheel(plan: setup_plan.Plan, steps: Steps) -> Path:
+    """Return Horovod's wheel, from the cache or built.
+
+    A file of the clone says how far it is, for its pages.
     """
     progress = machine.horovod_progress(plan.root)
 
     def shown(detail: str | None) -> str | None:
         if detail:
-            machine.tell(progress, detail)
+            machine.write_progress(progress, detail)
         return detail
 
     def call(command: list[str], env: dict[str, str], cwd: str, watch: Watch) -> None:
@@ -83,7 +86,7 @@ def wheel_of(plan: setup_plan.Plan, steps: Steps) -> Path:
     try:
         return horovod_wheel.get_wheel(plan.python, call, waiting=waiting)
     finally:
-        machine.tell(progress, "")
+        machine.write_progress(progress, "")
 
 
 def install(plan: setup_plan.Plan, steps: Steps, again: bool, later: bool = False) -> None:
@@ -98,16 +101,16 @@ def install(plan: setup_plan.Plan, steps: Steps, again: bool, later: bool = Fals
     if plan.stamp.get("horovod_failed") == wanted and not again and not plan.horovod_may_work_now():
         return steps.end("not built; " + setup_plan.HOROVOD_AGAIN)
     try:
-        cached, missing = wheel_or_tools(plan)
+        cached, missing = find_wheel_or_missing_tools(plan)
         plan.stamp["horovod_lacks"] = [what for what, _ in missing]
         if missing:
-            raise StepFailed(
+            raise StepFailedError(
                 "not found: " + ", ".join(what for what, _ in missing),
                 "; ".join(remedy for _, remedy in missing),
             )
         if later:
-            return steps.end(later_told(cached))
-        wheel = wheel_of(plan, steps)
+            return steps.end(describe_later(cached))
+        wheel = get_wheel(plan, steps)
         plan.installer(steps).install("--no-deps", "--force-reinstall", wheel)
         steps.call([plan.python, "-c", setup_plan.TRY_HOROVOD], env=plan.environment())
     except BUILD_FAILS as error:
@@ -117,13 +120,16 @@ def install(plan: setup_plan.Plan, steps: Steps, again: bool, later: bool = Fals
 
 
 def _remember(plan: setup_plan.Plan, steps: Steps, error: Exception) -> None:
-    """Say why, and remember it, so that the next start does not try for minutes what fails
-    again.
+    """Say why, and remember it.
+
+    So the next start does not try for minutes what fails again.
     """
-    failed = error if isinstance(error, StepFailed) else StepFailed(str(error), "read the log")
+    failed = (
+        error if isinstance(error, StepFailedError) else StepFailedError(str(error), "read the log")
+    )
     if NO_SKIPS:
         raise failed from error
-    print(steps.failure(failed), flush=True)
+    print(steps.describe_failure(failed), flush=True)
     plan.finish_part("horovod_failed", plan.horovod_wanted())
     print(
         f"  The rest of the course works. Affected: {horovod_wheel.AFFECTED}. `make setup` tries "

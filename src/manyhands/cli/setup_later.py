@@ -69,8 +69,10 @@ def start(script: str | Path, plan: Plan) -> None:
 
 
 def wait_for_first_cell(root: Path, starter: int, begun: float) -> None:
-    """Return when a learner's cell has run here since the time `begun`, when the process `starter`
-    (which becomes JupyterLab's parent) has ended, or after HEAD_START_S.
+    """Return when a learner's cell has run here since the time `begun`.
+
+    Also return when the process `starter` (which becomes JupyterLab's parent) has ended, or after
+    HEAD_START_S.
     """
     until, progress = time.monotonic() + HEAD_START_S, machine.progress_file(root / "work")
     while (
@@ -100,8 +102,9 @@ def _changed_since(when: float, path: Path) -> bool:
 
 
 def import_torch(plan: Plan) -> None:
-    """Begin to import PyTorch, and do not wait for it: only the disk's cache and the bytecode are
-    wanted.
+    """Begin to import PyTorch, and do not wait for it.
+
+    Only the disk's cache and the bytecode are wanted.
     """
     subprocess.Popen(
         [str(plan.python), "-c", IMPORT_TORCH],
@@ -118,9 +121,9 @@ def compile_packages(plan: Plan, steps: Steps, workers: int = 0) -> None:
     Who uses the environment may not be allowed to write there, and would compile again in each
     process. A killed one goes on where it was, for each file is written in one rename.
     """
-    said = subprocess.run(
+    folders = subprocess.run(
         [str(plan.python), "-c", ASK_FOLDERS], stdout=subprocess.PIPE, text=True, check=True
     ).stdout
     steps.call(
-        [plan.python, "-c", COMPILE, workers, *said.split("\n")[:-1]], env=plan.environment()
+        [plan.python, "-c", COMPILE, workers, *folders.split("\n")[:-1]], env=plan.environment()
     )

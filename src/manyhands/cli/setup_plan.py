@@ -1,5 +1,6 @@
-"""What the set-up has to do: the Python to use, the packages to install, and what a stamp says is
-done already.
+"""What the set-up has to do, and what a stamp says is done already.
+
+It decides which Python to use and which packages to install.
 
 Standard library only, and readable by Python 3.9.
 """
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING
 from manyhands.cli import horovod_wheel, offline
 from manyhands.cli.installers import Installer
 from manyhands.cli.pythons import PYTHONS, any_of, ask_python, series, version_of
-from manyhands.cli.setup_steps import REASONS, StepFailed
+from manyhands.cli.setup_steps import REASONS, StepFailedError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -72,17 +73,18 @@ def gpu_here() -> bool:
 
 
 def read_pins(path: str | Path, section: str | None = None) -> dict[str, str]:
-    """{name: version} of the lock's `name==version` lines, or of those below one `# [section]`;
-    names in pip's form.
+    """Return {name: version} of the lock's `name==version` lines, with names in pip's form.
+
+    With a `section`, only the lines below `# [section]` count.
     """
     pins: dict[str, str] = {}
     at: str | None = None
     for line in Path(path).read_text().splitlines():
         if header := re.match(r"# \[([a-z-]+)\]", line):
             at = header.group(1)
-        found = re.match(r"([A-Za-z0-9._-]+)==(\S+)", line)
-        if found and section in (None, at):
-            pins[re.sub(r"[-_.]+", "-", found.group(1)).lower()] = found.group(2)
+        pin = re.match(r"([A-Za-z0-9._-]+)==(\S+)", line)
+        if pin and section in (None, at):
+            pins[re.sub(r"[-_.]+", "-", pin.group(1)).lower()] = pin.group(2)
     return pins
 
 
@@ -98,13 +100,11 @@ def conda_provides(path: str | Path) -> set[str]:
 
 
 def detail(line: str) -> str | None:
-    """A short word on what pip or uv is doing, or None."""
+    """A short word on what uv is doing, or None."""
     words = line.split()
-    if words[:2] == ["Installing", "collected"]:
-        return f"writing {len(words) - 3} packages"
     if words[:1] in (["Resolved"], ["Prepared"], ["Installed"], ["Bytecode"]):
         return " ".join(words[:3]).lower()
-    if len(words) > 1 and words[0] in ("Collecting", "Downloading", "Processing", "Building"):
+    if len(words) > 1 and words[0] in ("Downloading", "Building"):
         return f"{words[0].lower()} {os.path.basename(words[1])}"
     return None
 
@@ -122,9 +122,7 @@ def digest(*parts: object) -> str:
 
 
 class Plan:
-    """The environment of one clone: where it is, what it should hold, and what its stamp says it
-    holds.
-    """
+    """The environment of one clone: where it is, what it should hold, and what its stamp says."""
 
     def __init__(self, root: str | Path, environ: Mapping[str, str]) -> None:
         self.root, self.environ = Path(root), environ
@@ -149,18 +147,14 @@ class Plan:
     # -- what the stamp says
 
     def environment_ready(self) -> bool:
-        """The virtual environment is there, made by us, for this clone, with the right Python that
-        still runs.
-        """
+        """Whether the virtual environment is ours, for this clone, and its Python still runs."""
         made_for_this = (
             self.stamp.get("root") == str(self.root) and self.stamp.get("site", False) == self.site
         )
         return made_for_this and self.stamp.get("python") in PYTHONS and os.path.exists(self.python)
 
     def finished(self, but_bytecode: bool = False) -> bool:
-        """Nothing to do: everything wanted is installed (or Horovod has failed before), and
-        compiled.
-        """
+        """Whether everything wanted is installed (or Horovod has failed before), and compiled."""
         return (
             self.finished_but_horovod()
             and self.horovod_tried()
@@ -168,9 +162,11 @@ class Plan:
         )
 
     def compiled(self) -> bool:
+        """Whether the bytecode of what is wanted was written."""
         return self.stamp.get("compiled") == self.bytecode_wanted()
 
     def finished_but_horovod(self) -> bool:
+        """Whether everything wanted but Horovod and the bytecode is installed."""
         if not (os.path.exists(self.python) and (self.conda or self.environment_ready())):
             return False
         done = {name: self.stamp.get(name) for name in ("torch", "packages", "course")}
@@ -182,12 +178,14 @@ class Plan:
         return done == wanted
 
     def horovod_tried(self) -> bool:
+        """Whether the Horovod that is wanted is installed, or its build has failed."""
         return self.horovod_wanted() in (
             self.stamp.get("horovod"),
             self.stamp.get("horovod_failed"),
         )
 
     def horovod_done(self) -> bool:
+        """Whether the Horovod that is wanted is installed."""
         return self.stamp.get("horovod") == self.horovod_wanted()
 
     def horovod_may_work_now(self) -> bool:
@@ -197,8 +195,9 @@ class Plan:
         )
 
     def begin_part(self, name: str) -> list[str]:
-        """Remember that a part was begun; returns pip's option that writes every file again,
-        where it was interrupted before.
+        """Remember that a part was begun.
+
+        Returns the option that writes every file again, where the part was interrupted before.
         """
         interrupted = self.stamp.get("unfinished") == name
         self.stamp["unfinished"] = name
@@ -208,6 +207,7 @@ class Plan:
         return ["--force-reinstall"] if interrupted else []
 
     def finish_part(self, name: str, value: object) -> None:
+        """Remember in the stamp that a part is installed, in the state `value`."""
         self.stamp.pop("unfinished", None)
         self.stamp[name] = value
         self.save()
@@ -225,21 +225,24 @@ class Plan:
         return (offline.made_for(self.offline)["python"],) if self.offline else PYTHONS
 
     def torch_source(self) -> list[str]:
-        """pip's options for where PyTorch comes from: as asked now, else as asked when it was
-        installed.
+        """Return the options for where PyTorch comes from.
+
+        It comes from where it is asked for now, else from where it was asked for before.
         """
         asked = ["--extra-index-url", self.index] if self.index else []
         asked += ["--find-links", self.find_links] if self.find_links else []
         return asked or self.stamp.get("torch_source", [])
 
     def torch_wanted(self) -> str:
+        """Return the state of PyTorch that is wanted: its version, and where it comes from."""
         if self.site:
             return "the site's"
         return digest(self.pins()["torch"], *self.torch_source())
 
     def torch_arguments(self) -> list[str | Path]:
-        """Another build of the same version counts as installed: when the source changes, force
-        it.
+        """Return the options and the requirement for PyTorch.
+
+        Another build of the same version counts as installed: when the source changes, force it.
         """
         force = (
             ["--force-reinstall"]
@@ -255,17 +258,22 @@ class Plan:
         ]
 
     def torch_build(self) -> dict[str, list[str | Path]]:
-        """Where the user has not said which build: uv looks for a GPU and asks PyTorch's own index;
-        the ordinary index has the build for CUDA.
+        """Return the options for PyTorch's build, where the user has not said which.
+
+        uv looks for a GPU and asks PyTorch's own index; the ordinary index has the build for CUDA.
+
+        UV_TORCH_BACKEND names a build; where it is set and empty, only the ordinary index is asked.
         """
         if self.torch_source() or self.offline:
             return {}
+        backend = self.environ.get("UV_TORCH_BACKEND", "auto")
         return {
-            "only_uv": ["--torch-backend", "auto"],
-            "without": ["--constraint", self.section_list("cuda")],
+            "first": ["--torch-backend", backend] if backend else [],
+            "otherwise": ["--constraint", self.section_list("cuda")],
         }
 
     def packages_wanted(self) -> str:
+        """Return the state of the other packages that is wanted."""
         return digest(
             *self.section("course"),
             (self.root / "environment.yml").read_text(),
@@ -277,14 +285,16 @@ class Plan:
         return digest(*read_pins(self.root / LOCK, name).items())
 
     def course_wanted(self) -> str:
-        """What an editable installation depends on: pyproject.toml, less the settings of the test
-        runner.
+        """Return the state of what an editable installation depends on.
+
+        That is pyproject.toml, less the settings of the test runner.
         """
         return digest(
             self.root, (self.root / "pyproject.toml").read_text().partition("[tool.pytest")[0]
         )
 
     def bytecode_wanted(self) -> str:
+        """Return the state of the packages whose bytecode is wanted."""
         return digest("bytecode", self.torch_wanted(), self.packages_wanted())
 
     def horovod_wanted(self) -> str:
@@ -292,6 +302,7 @@ class Plan:
         return digest(horovod_wheel.wheel_key({}), self.torch_wanted(), self.packages_wanted())
 
     def horovod_cached(self) -> bool:
+        """Whether the cache has a wheel of Horovod for what is installed here."""
         folder = horovod_wheel.cache_folder(self.environ) / horovod_wheel.wheel_key(
             horovod_wheel.installed_versions(self.python)
         )
@@ -301,20 +312,21 @@ class Plan:
         """["numpy==2.4.6", ...]: the lines of one section of the lock."""
         pins = read_pins(self.root / LOCK, name)
         if not pins:
-            raise StepFailed(
+            raise StepFailedError(
                 f"{LOCK} has no packages in a section [{name}]", f"restore it: git checkout {LOCK}"
             )
         return [f"{package}=={version}" for package, version in pins.items()]
 
     def section_list(self, name: str) -> Path:
-        """Write one section of the lock as a list for pip; returns its path."""
+        """Write one section of the lock as a list of requirements; returns its path."""
         path = self.prefix / f"manyhands-{name}.txt"
         path.write_text("\n".join(self.section(name)) + "\n")
         return path
 
     def pins(self) -> dict[str, str]:
-        """Every package but Horovod that `make lab` installs: the lock's section [course], less
-        what conda provides.
+        """Return {name: version} of every package but Horovod that `make lab` installs.
+
+        They are the lock's section [course], less what conda provides.
         """
         pins = read_pins(self.root / LOCK, "course")
         for name in conda_provides(self.root / "environment.yml") if self.conda else ():
@@ -328,13 +340,13 @@ class Plan:
             "print('\\n'.join(d.metadata['Name'] for d in m.distributions() if not "
             "str(d.locate_file('')).startswith(sys.prefix)))"
         )
-        said = subprocess.run(
+        names = subprocess.run(
             [str(self.python), "-c", ask], stdout=subprocess.PIPE, text=True
         ).stdout
-        return {re.sub(r"[-_.]+", "-", name).lower() for name in said.split()}
+        return {re.sub(r"[-_.]+", "-", name).lower() for name in names.split()}
 
     def write_package_list(self) -> list[str]:
-        """Write pip's list for step 4; returns the names."""
+        """Write the list of requirements for step 4; returns the names."""
         pins = self.pins()
         pins.pop("torch")
         if self.site:  # what the site has stays as it is, and hides nothing: .venv lies over it
@@ -361,16 +373,19 @@ class Plan:
         return env
 
     def installer(self, steps: Steps) -> Installer:
+        """Return the installer into this environment, which in an offline clone asks no index."""
         return Installer(
             self.python, {**self.environment(), **offline.settings(self.offline)}, steps, self.root
         )
 
     def version(self, name: str) -> str:
+        """Return the version of a package in this environment, or ""."""
         return version_of(self.python, name)
 
     def show_site(self, base: str) -> None:
-        """Let the environment see what the active one has, with its .pth files; what is installed
-        here comes first.
+        """Let the environment see what the active one has, with its .pth files.
+
+        What is installed here comes first.
         """
         ask = (
             "import json, sys; print(json.dumps([path for path in sys.path if "
@@ -379,15 +394,15 @@ class Plan:
         folders = json.loads(
             subprocess.run([base, "-c", ask], stdout=subprocess.PIPE, text=True, check=True).stdout
         )
-        [place] = self.prefix.glob("lib/python*/site-packages")
-        (place / "manyhands-site.pth").write_text(
+        [packages] = self.prefix.glob("lib/python*/site-packages")
+        (packages / "manyhands-site.pth").write_text(
             "".join(f"import site; site.addsitedir({folder!r})\n" for folder in folders)
         )
 
     def clear_prefix(self) -> None:
         """An empty folder with our mark in it; never clear a folder that somebody else made."""
         if self.prefix.exists() and not self.stamp:
-            raise StepFailed(
+            raise StepFailedError(
                 f"{self.prefix} exists, but was not made by `make`",
                 "move it away, then type the same command again",
             )
@@ -404,15 +419,16 @@ class Plan:
             NEEDED_GB_GPU if gpu_here() else NEEDED_GB,
         )
         if free < needed:
-            raise StepFailed(
+            raise StepFailedError(
                 f"the disk has {free:.1f} GB left, and .venv needs about {needed} GB",
                 "make room, then type the same command again",
             )
 
     def check_conda(self) -> None:
+        """Raise StepFailedError if the active conda environment has no Python for the course."""
         facts = ask_python(str(self.python))
         if not facts or series(facts) not in PYTHONS:
-            raise StepFailed(
+            raise StepFailedError(
                 f"the conda environment has no Python {any_of(PYTHONS)}",
                 "make it from the file: conda env create -f environment.yml",
             )

@@ -1,5 +1,6 @@
-"""Steps of the set-up: show progress, keep a log, and say of a failed step which, why and what to
-do.
+"""Steps of the set-up: show progress, keep a log, and explain a step that failed.
+
+The explanation names the step, the reason, and what to do.
 
 Standard library only, and readable by Python 3.9: the set-up runs this before anything is
 installed.
@@ -52,7 +53,8 @@ REASONS = [
         r"unreachable|Connection refused"
         r"|Connection reset|ConnectTimeoutError|Read timed out|ReadTimeoutError|ProxyError|Max"
         r" retries "
-        r"exceeded|NameResolutionError|are you offline|dns error|error sending request",
+        r"exceeded|NameResolutionError|are you offline|dns error|error sending request"
+        r"|network timeout|HTTP status server error",
         "there is no network, or the package index cannot be reached",
         (
             "check the network (behind a proxy set HTTPS_PROXY; for a mirror set PIP_INDEX_URL), "
@@ -60,7 +62,8 @@ REASONS = [
         ),
     ),
     (
-        r"No matching distribution found for (\S+)",
+        r"(?:No matching distribution found for|Because there is no version of"
+        r"|Because(?= \S+ (?:was not found|has no wheels))) (\S+)",  # pip's words, and uv's
         "the package index does not have {0}",
         (
             "check PIP_INDEX_URL and TORCH_INDEX or TORCH_FIND_LINKS; the pinned version must be "
@@ -103,7 +106,7 @@ REASONS = [
 ]
 
 
-class StepFailed(Exception):
+class StepFailedError(Exception):
     """A step that did not work: why, and what the reader can do."""
 
     def __init__(self, why: str, remedy: str) -> None:
@@ -114,9 +117,9 @@ class StepFailed(Exception):
 def explain(log_text: str) -> tuple[str, str]:
     """(why, what to do) from the output of a failed command."""
     for pattern, why, remedy in REASONS:
-        found = re.search(pattern, log_text)
-        if found:
-            return why.format(*found.groups()), remedy
+        match = re.search(pattern, log_text)
+        if match:
+            return why.format(*match.groups()), remedy
     return "a command failed", "read the last lines of the log, and report them if they do not help"
 
 
@@ -127,19 +130,20 @@ def duration(seconds: float) -> str:
 
 
 def size_of(folder: str | Path) -> int:
-    """Bytes on the disk of the files below a folder; links and what vanishes meanwhile do not
-    count.
+    """Return the bytes that the files below a folder take on the disk.
+
+    Links and what vanishes meanwhile do not count.
     """
     total = 0
-    for place, _, names in os.walk(folder):
+    for parent, _, names in os.walk(folder):
         for name in names:
             with suppress(OSError):
-                total += os.lstat(os.path.join(place, name)).st_blocks * 512
+                total += os.lstat(os.path.join(parent, name)).st_blocks * 512
     return total
 
 
 @contextmanager
-def written(folder: str | Path | None) -> Iterator[Callable[[], str]]:
+def measure_growth(folder: str | Path | None) -> Iterator[Callable[[], str]]:
     """Yields a function that tells how much larger the folder is now: "1.2 GB written", or "".
 
     A thread measures it, since a slow disk may need many seconds for that. It spends a tenth of its
@@ -173,7 +177,7 @@ def written(folder: str | Path | None) -> Iterator[Callable[[], str]]:
 
 
 @contextmanager
-def one_at_a_time(path: Path) -> Iterator[None]:
+def hold_set_up_lock(path: Path) -> Iterator[None]:
     """`make lab` and `make test` typed at once: the second waits for the first."""
     with open(path, "w") as handle:
         try:
@@ -187,8 +191,9 @@ def one_at_a_time(path: Path) -> Iterator[None]:
 
 
 class Steps:
-    """Numbered steps on one terminal: `with steps.step("packages"):` around each, `steps.call` for
-    each command.
+    """Numbered steps on one terminal.
+
+    `begin` and `end` enclose each step, and `call` runs each of its commands.
     """
 
     def __init__(self, total: int, log_path: Path, stream: TextIO | None = None) -> None:
@@ -246,7 +251,7 @@ class Steps:
     ) -> None:
         """Run one command into the log; `watch(line)` may turn a line into the detail to show.
 
-        Raises StepFailed.
+        Raises StepFailedError.
 
         `into`: the folder that it fills; how much larger it has become is shown, too.
         """
@@ -262,20 +267,21 @@ class Steps:
         )
         recent: deque[str] = deque(maxlen=3000)
         try:
-            with written(into) as amount:
+            with measure_growth(into) as amount:
                 assert process.stdout is not None  # it is a pipe
                 self._follow(process.stdout, watch, recent, amount)
             code = process.wait()
         finally:
             self._end_group(process)
         if code != 0:
-            raise StepFailed(*explain("\n".join(recent)))
+            raise StepFailedError(*explain("\n".join(recent)))
 
     def _follow(
         self, pipe: IO[bytes], watch: Watch | None, recent: deque[str], amount: Callable[[], str]
     ) -> None:
-        """Copy the command's output to the log and to `recent` until it ends, and keep the display
-        alive meanwhile.
+        """Copy the command's output to the log and to `recent` until it ends.
+
+        The display is kept alive meanwhile.
         """
         detail, rest = "", b""
         with selectors.DefaultSelector() as selector:
@@ -308,22 +314,22 @@ class Steps:
             except (ProcessLookupError, subprocess.TimeoutExpired):
                 pass
 
-    def failure(self, error: StepFailed) -> str:
+    def describe_failure(self, error: StepFailedError) -> str:
         """The report of a failed step, with the last lines of the log."""
         with suppress(OSError):  # the disk is full: what is there must do
             self.log.flush()
         lines = (
             self.log_path.read_text(encoding="utf-8", errors="replace").rstrip().splitlines()[-12:]
         )
-        told = [
+        report = [
             f"Step [{self.number}/{self.total}] {self.name} failed.",
             f"  why:  {error.why}",
             f"  do:   {error.remedy}",
         ]
         # a command has run in this step
         if any(line.startswith("$ ") for line in lines) or not lines[-1].startswith("== step"):
-            told += [
+            report += [
                 f"  log:  {self.log_path}; its last lines:",
                 *("        | " + line[:160] for line in lines),
             ]
-        return "\n".join(told)
+        return "\n".join(report)

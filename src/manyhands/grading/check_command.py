@@ -19,7 +19,7 @@ from manyhands.command_line import (
     unit_names_and_notebooks,
 )
 from manyhands.command_line import parser as command_parser
-from manyhands.units import NotAClone, find_root, is_number, units
+from manyhands.units import NotACloneError, find_root, is_number, units
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -182,7 +182,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         root = find_root()
         return max([_one(word, root, arguments) for word in arguments.lab_or_notebook])
-    except (UnknownLabError, NotAClone) as problem:
+    except (UnknownLabError, NotACloneError) as problem:
         return refuse("check", problem)
     except KeyboardInterrupt:
         print("\nStopped; nothing was graded.", file=sys.stderr)

@@ -20,7 +20,7 @@ from manyhands.hub.hub_options import CannotStartError, WrongUsageError, parser
 from manyhands.hub.jupyterhub_settings import START_LIMIT_S, VARIABLE, Settings
 from manyhands.hub.servers import limits, sandbox
 from manyhands.hub.services import proxy
-from manyhands.units import NotAClone, find_root
+from manyhands.units import NotACloneError, find_root
 
 if TYPE_CHECKING:
     import argparse
@@ -69,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         with open(folder / LOCK, "a+", encoding="utf-8") as lock:
             _only_one(lock, folder)
             return _serve(root, folder, _settings(root, folder, options), options.address)
-    except (CannotStartError, NotAClone, proxy.NoProxyError, OSError) as problem:
+    except (CannotStartError, NotACloneError, proxy.NoProxyError, OSError) as problem:
         print(f"manyhands hub: {printable(problem)}", file=sys.stderr)
         return 2 if isinstance(problem, WrongUsageError) else 1
 

@@ -1,5 +1,6 @@
-"""Notes which cells of the learner's notebooks have run, so that Start_Here can say where they left
-off.
+"""Notes which cells of the learner's notebooks have run.
+
+So Start_Here can say where they left off.
 
 A start-up file of the course's own IPython profile calls `register`, so this holds in the kernels
 of JupyterLab, on the hub too, but not where a notebook is built or graded. Only the ids of the
@@ -16,14 +17,15 @@ from IPython import get_ipython
 from manyhands.checks import progress
 from manyhands.learner.copies import number_of
 from manyhands.learner.fresh_kernel import NewKernel
-from manyhands.units import NotAClone, find_root, units
+from manyhands.units import NotACloneError, find_root, units
 
 Place = tuple[Path, str, str]  # (the work folder, the unit's name, the path inside `work`)
 
 
 def register() -> None:
-    """Have this kernel note each cell that runs in its notebook, if that is one of the learner's
-    copies of a unit.
+    """Have this kernel note each cell that runs in its notebook.
+
+    Nothing is noted unless the notebook is one of the learner's copies of a unit.
     """
     # the Jupyter server names the notebook when it starts a kernel
     path = Path(os.environ.get("JPY_SESSION_NAME", ""))
@@ -38,8 +40,9 @@ def register() -> None:
 
 
 def place_of(path: Path) -> Place | None:
-    """(the work folder, the unit's name, the path inside `work`) of a notebook, or None if it is
-    not one of a unit.
+    """Return (the work folder, the unit's name, the path inside `work`) of a notebook.
+
+    None if it is not one of a unit.
     """
     if path.suffix != ".ipynb" or not path.is_file():
         return None
@@ -48,7 +51,7 @@ def place_of(path: Path) -> Place | None:
         root = find_root(path.parent)
         name = path.relative_to(root / "work").as_posix()
         name.encode("utf-8")
-    except (NotAClone, ValueError):  # also a name that JupyterLab and the page cannot show
+    except (NotACloneError, ValueError):  # also a name that JupyterLab and the page cannot show
         return None
     folder, _, inside = name.partition("/")
     unit = next((unit.name for unit in units(root) if unit.number == number_of(name)), None)
@@ -58,8 +61,9 @@ def place_of(path: Path) -> Place | None:
 
 
 def note(place: Place, result: Any) -> None:
-    """Note the cell of an IPython `ExecutionResult`, unless it could not begin because a cell above
-    has not run.
+    """Note the cell of an IPython `ExecutionResult`.
+
+    It is left out if it could not begin because a cell above has not run.
 
     A cell that failed counts, because many cells of the course show an error on purpose.
     """

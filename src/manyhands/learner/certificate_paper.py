@@ -1,5 +1,6 @@
-"""A certificate: a page of PDF with a name, the units of a path, the points of each, and the day of
-the last grade.
+"""A certificate: a page of PDF with a name and the units of a path.
+
+It has the points of each unit, and the day of the last grade.
 
 The same certificate gives the same bytes. Behind the page stands, as a comment of PDF, what it says
 in short; a signature (`manyhands.shared.signing`) covers both.
@@ -37,7 +38,7 @@ BRIEF = {
 VERIFY = "manyhands certificate --verify FILE"
 
 
-class NoCertificate(ValueError):
+class NoCertificateError(ValueError):
     """There is nothing to certify; the message says what is missing and what to do."""
 
 
@@ -56,14 +57,17 @@ class Certificate:
 
     @property
     def points(self) -> float:
+        """The points of all units together."""
         return sum(points for *_, points, _ in self.units)
 
     @property
     def max(self) -> float:
+        """The most points that all units together can give."""
         return sum(most for *_, most in self.units)
 
     @property
     def brief(self) -> dict[str, Any]:
+        """Return what the certificate says in short, which its comment of PDF holds."""
         return {
             "name": self.name,
             "path": PATH_TITLES[self.path],
@@ -74,26 +78,28 @@ class Certificate:
         }
 
 
-def certificate(
+def make_certificate(
     name: str,
     path: str,
     units: Sequence[Unit],
     grades: Mapping[str, dict[str, Any]],
     by_instructor: bool = False,
 ) -> Certificate:
-    """The certificate of the path's units (`Unit`s that are there), from `grades`, {unit's name:
-    {"points", "max", "when"}}; `NoCertificate` where a unit was never graded.
+    """Make the certificate of the path's units (`Unit`s that are there).
+
+    `grades` is {unit's name: {"points", "max", "when"}}. Raises `NoCertificateError` where a unit
+    was never graded.
     """
     name = " ".join(name.split())
     if not 0 < len(name) <= LONGEST_NAME or not name.isprintable():
-        raise NoCertificate(f"A name has 1 to {LONGEST_NAME} letters. Give it with --name.")
+        raise NoCertificateError(f"A name has 1 to {LONGEST_NAME} letters. Give it with --name.")
     missing = [unit for unit in units if not graded(grades.get(unit.name))]
     if missing or not units:
         which = (
             ", ".join(f"{unit.number} {unit.title}" for unit in missing)
             or "the path has no unit yet"
         )
-        raise NoCertificate(
+        raise NoCertificateError(
             "There is no certificate, because points that were never graded are not certified. Not "
             f"graded: {which}."
         )
@@ -115,7 +121,7 @@ def graded(grade: Any) -> bool:
         return False
 
 
-def pdf(certificate: Certificate) -> bytes:
+def render_pdf(certificate: Certificate) -> bytes:
     """The bytes of the page, and behind it what it says in short."""
     from fpdf import FPDF
 
@@ -154,8 +160,9 @@ def brief_of(data: bytes) -> dict[str, Any] | None:
 
 
 def _fits(value: Any, kind: Any) -> bool:
-    """Whether a value of a certificate that may come from anybody can be shown as what it claims to
-    be.
+    """Whether a value of a certificate can be shown as what it claims to be.
+
+    The certificate may come from anybody.
     """
     if kind is str:
         return isinstance(value, str) and value.isprintable() and len(value) <= LONGEST_NAME
@@ -214,7 +221,7 @@ def _foot(paper: FPDF, certificate: Certificate) -> None:
 
 def _inside(package: str, name: str) -> Path:
     """The path of a file of an installed package, without importing it."""
-    found = importlib.util.find_spec(package)
-    if found is None or found.origin is None:
+    spec = importlib.util.find_spec(package)
+    if spec is None or spec.origin is None:
         raise ModuleNotFoundError(f"No module named {package!r}", name=package)
-    return Path(found.origin).parent / name
+    return Path(spec.origin).parent / name

@@ -1,5 +1,6 @@
-"""The learner's own copies: each file of `labs/` and `notebooks/` is copied to `work/` once,
-and nothing there is overwritten.
+"""The learner's own copies of the files of `labs/` and `notebooks/`.
+
+Each file is copied to `work/` once, and nothing there is overwritten.
 
     labs/06_ddp/06_ddp.ipynb  -> work/06_ddp/06_ddp.ipynb      the lab, and the scripts beside it
     notebooks/06_ddp.ipynb    -> work/06_ddp_tutorial.ipynb    the tutorial, without its outputs:
@@ -37,16 +38,19 @@ class Copied:
 
 
 def tutorial_copy(unit_name: str) -> str:
+    """Return the path inside `work/` of the learner's copy of a tutorial."""
     return f"{unit_name}_tutorial.ipynb"
 
 
 def lab_copy(unit_name: str) -> str:
+    """Return the path inside `work/` of the learner's copy of a lab."""
     return f"{unit_name}/{unit_name}.ipynb"
 
 
 def number_of(name: str) -> str:
-    """The number of the unit that a path inside `work/` belongs to:
-    `06` of `06_ddp/train.py` and `scripts/06_train.py`.
+    """Return the number of the unit that a path inside `work/` belongs to.
+
+    It is `06` for `06_ddp/train.py` and `scripts/06_train.py`.
     """
     return next((part[:2] for part in name.split("/") if part[:2].isdecimal()), "")
 
@@ -54,8 +58,10 @@ def number_of(name: str) -> str:
 def copy_course(
     root: str | Path, beside: Collection[str] = (), fetched: Collection[str] = ()
 ) -> Copied:
-    """Copy what is not yet in `work/`; put clean copies of the units numbered in `beside` next to
-    the learner's, where those are no longer as the course has them.
+    """Copy what is not yet in `work/`.
+
+    Clean copies of the units numbered in `beside` are put next to the learner's, where those are no
+    longer as the course has them.
 
     fetched: names of labs that the learner gets in another way, from the class's exchange.
     """
@@ -102,8 +108,9 @@ def _sources(root: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _learners(content: bytes, root: Path, unit: str, tutorial: bool) -> bytes:
-    """A notebook as the learner gets it: links to the other copies; a tutorial as if it had never
-    been run. What is no notebook stays as it is.
+    """Return a notebook as the learner gets it, with links to the other copies.
+
+    A tutorial is as if it had never been run. What is no notebook stays as it is.
     """
     links = unit_links.cells(
         root, unit, unit_links.TUTORIAL if tutorial else unit_links.LAB, own=True
@@ -124,8 +131,8 @@ def _learners(content: bytes, root: Path, unit: str, tutorial: bool) -> bytes:
 
 
 def _files(folder: Path) -> list[Path]:
-    found = (path for path in folder.rglob("*") if path.is_file())
-    return sorted(path for path in found if not SKIPPED.intersection(path.parts))
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return sorted(path for path in files if not SKIPPED.intersection(path.parts))
 
 
 def _put(path: Path, content: bytes) -> bool:
@@ -156,8 +163,9 @@ def _rename_if_free(temporary: str, path: Path) -> bool:
 
 
 def _put_beside(work: Path, name: str, content: bytes) -> str:
-    """`06_ddp.ipynb` -> `06_ddp.new.ipynb`, or `.new2`, `.new3` ... where that name is taken by
-    something else.
+    """Write `06_ddp.new.ipynb` next to `06_ddp.ipynb`.
+
+    The name is `.new2`, `.new3` ... where the first is taken by something else.
     """
     path = work / name
     number = 1
@@ -174,10 +182,10 @@ def _record(work: Path) -> Path:
 
 def _load(work: Path) -> dict[str, str]:
     try:
-        found = json.loads(_record(work).read_text(encoding="utf-8"))
+        versions = json.loads(_record(work).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return versions if isinstance(versions, dict) else {}
 
 
 def _save(work: Path, known: dict[str, str]) -> None:

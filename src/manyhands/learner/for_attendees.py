@@ -1,5 +1,7 @@
-"""The part of Start_Here that an attendee of a class's hub has: the account, the labs that the
-class releases, when they are due, what was handed in, and where feedback is waiting.
+"""The part of Start_Here that an attendee of a class's hub has.
+
+It is about the account, the labs that the class releases, when they are due, what was handed in,
+and where feedback is waiting.
 
 The hub tells it by the environment: MANYHANDS_NOTICE, a sentence about the account;
 MANYHANDS_EXCHANGE, the folder through which labs, hand-ins and feedback go.
@@ -52,8 +54,9 @@ def to_fetch(root: str | Path) -> list[str]:
 
 
 def watched(root: str | Path) -> list[Path]:
-    """The files and folders that change when the class or the learner changes what this part
-    shows.
+    """List the files and folders that change when what this part shows has changed.
+
+    The class or the learner changes it.
     """
     return [due_file(there), *handed_in.watched(root, there)] if (there := exchange()) else []
 
@@ -66,21 +69,22 @@ def fetch_feedback(root: str | Path) -> None:
 
 def section(root: str | Path, course: Sequence[Unit]) -> str:
     """The section, as Markdown; nothing where there is no class."""
-    told = os.environ.get("MANYHANDS_NOTICE")
-    account = f"\n**Your account:** {told}\n" if told else ""
+    notice = os.environ.get("MANYHANDS_NOTICE")
+    account = f"\n**Your account:** {notice}\n" if notice else ""
     there = exchange()
     if not there:
         return account
-    found = handed_in.handed_in(root)
-    return account + EXCHANGE + _due(there, found, course) + _handed_in(root, found, course)
+    hand_ins = handed_in.handed_in(root)
+    return account + EXCHANGE + _due(there, hand_ins, course) + _handed_in(root, hand_ins, course)
 
 
 def lab_states(root: str | Path) -> dict[str, str]:
-    """{lab: what the table says of it} of each lab that was handed in: a link if feedback is
-    ready.
+    """Return {lab: what the table says of it} of each lab that was handed in.
+
+    It is a link if feedback is ready.
     """
-    found = handed_in.handed_in(root) if exchange() else {}
-    pages = {name: _feedback(root, tries) for name, tries in found.items()}
+    hand_ins = handed_in.handed_in(root) if exchange() else {}
+    pages = {name: _feedback(root, tries) for name, tries in hand_ins.items()}
     return {name: link("feedback", page) if page else "handed in" for name, page in pages.items()}
 
 
@@ -88,26 +92,25 @@ def _titles(course: Sequence[Unit]) -> dict[str, str]:
     return {unit.name: f"{unit.number} {unit.title}" for unit in course}
 
 
-def _due(there: str, found: Container[str], course: Sequence[Unit]) -> str:
-    """A paragraph that says until when the labs are to be handed in which the class has released,
-    or nothing.
-    """
+def _due(there: str, hand_ins: Container[str], course: Sequence[Unit]) -> str:
+    """Write a paragraph that says until when the released labs are to be handed in, or nothing."""
     titles = _titles(course)
     labs = [
-        f"{titles.get(name, plain(name))}: {when}{' (handed in)' if name in found else ''}"
+        f"{titles.get(name, plain(name))}: {when}{' (handed in)' if name in hand_ins else ''}"
         for name, when in due_in(there)
     ]
     return DUE.format(labs=" · ".join(labs)) if labs else ""
 
 
-def _handed_in(root: str | Path, found: HandIns, course: Sequence[Unit]) -> str:
-    """A paragraph on the labs whose feedback is ready, with links to it, and one on the others that
-    were handed in.
+def _handed_in(root: str | Path, hand_ins: HandIns, course: Sequence[Unit]) -> str:
+    """Write a paragraph on the labs whose feedback is ready, with links to it.
+
+    A second one is on the others that were handed in.
     """
     titles = _titles(course)
     ready: list[str] = []
     waiting: list[str] = []
-    for name, tries in sorted(found.items()):
+    for name, tries in sorted(hand_ins.items()):
         title, page = titles.get(name, plain(name)), _feedback(root, tries)
         if page:
             newest = tries[-1].page(_work(root)).is_file()
@@ -132,5 +135,5 @@ def _work(root: str | Path) -> Path:
 
 def _feedback(root: str | Path, tries: Sequence[handed_in.HandIn]) -> str | None:
     """The newest page of feedback on a lab, as a link from `work/`, or None."""
-    pages = [page for one in reversed(tries) if (page := one.page(_work(root))).is_file()]
+    pages = [page for hand_in in reversed(tries) if (page := hand_in.page(_work(root))).is_file()]
     return quote(pages[0].relative_to(_work(root)).as_posix()) if pages else None

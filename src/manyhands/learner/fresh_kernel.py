@@ -29,7 +29,7 @@ CARD = (
 )
 
 
-class NewKernel(Exception):
+class NewKernel(Exception):  # noqa: N818 - no error of the learner, whose notebook keeps the name
     """Ends a cell in a kernel in which the cells above have not run; shown as one line."""
 
     def _render_traceback_(self) -> list[str]:
@@ -42,8 +42,9 @@ def register() -> None:
     ran: list[bool] = []
 
     def px(line: str, cell: str | None = None) -> None:
-        """A stand-in for the magic of `manyhands.cluster`, which takes its place as soon as it is
-        imported.
+        """Stand in for the magic of `manyhands.cluster`.
+
+        That one takes its place as soon as it is imported.
         """
         _show("This kernel has no cluster yet, because the cell that starts it has not run.")
         raise NewKernel("%%px needs a cluster.")
@@ -75,6 +76,6 @@ def _modules() -> set[str]:
     return {name for name in sys.modules if name.startswith("manyhands.")}
 
 
-def _show(said: str) -> None:
-    card = CARD.format(said=escape(said), remedy=escape(REMEDY))
-    display({"text/plain": f"{said}\n{REMEDY}", "text/html": card}, raw=True)
+def _show(message: str) -> None:
+    card = CARD.format(said=escape(message), remedy=escape(REMEDY))
+    display({"text/plain": f"{message}\n{REMEDY}", "text/html": card}, raw=True)

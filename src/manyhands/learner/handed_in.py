@@ -1,5 +1,6 @@
-"""What the learner has handed in on a class's hub, and the feedback on it, so that Start_Here can
-show both.
+"""What the learner has handed in on a class's hub, and the feedback on it.
+
+Start_Here shows both.
 
     DATA/nbgrader_cache/manyhands/hand01+06_ddp+TIME/submission_secret.txt   what Submit keeps at home of each hand-in
     EXCHANGE/manyhands/feedback/HASH.html                                    a page; the hash comes from that secret
@@ -59,8 +60,9 @@ HandIns = dict[str, list[HandIn]]  # of each lab, the newest last
 
 
 def watched(root: str | Path, exchange: str | Path) -> list[Path]:
-    """The folders that change when the learner hands something in, and when the class releases
-    feedback.
+    """List the folders that change when the learner hands something in.
+
+    They also change when the class releases feedback.
     """
     return [_cache(root), Path(exchange) / COURSE / "feedback"]
 
@@ -71,26 +73,27 @@ def _cache(root: str | Path) -> Path:
 
 def handed_in(root: str | Path) -> HandIns:
     """{lab: [HandIn, ...]}, the newest hand-in of a lab last."""
-    found: HandIns = {}
+    hand_ins: HandIns = {}
     with suppress(OSError):
         for folder in sorted(_cache(root).iterdir(), key=lambda path: path.name):
             parts = folder.name.split("+")
             if len(parts) == 3 and all(parts) and parts[1][0] != "." and folder.is_dir():
-                found.setdefault(parts[1], []).append(HandIn(folder, parts[1], parts[2]))
-    return {lab: sorted(tries, key=lambda one: one.time) for lab, tries in found.items()}
+                hand_ins.setdefault(parts[1], []).append(HandIn(folder, parts[1], parts[2]))
+    return {lab: sorted(tries, key=lambda hand_in: hand_in.time) for lab, tries in hand_ins.items()}
 
 
 def fetch(root: str | Path, exchange: str | Path) -> None:
-    """Fetch every page of feedback that the class has released and that is not here yet, or not in
-    this version.
+    """Fetch every page of feedback that the class has released and that is missing here.
+
+    A page of which there is another version is fetched, too.
 
     A lab whose folder the learner has removed or renamed is left out.
     """
     work = Path(root) / "work"
-    for one in (one for tries in handed_in(root).values() for one in tries):
-        there, here = one.released_page(exchange), one.page(work)
+    for hand_in in (hand_in for tries in handed_in(root).values() for hand_in in tries):
+        there, here = hand_in.released_page(exchange), hand_in.page(work)
         with suppress(OSError):
-            if not there or not there.is_file() or not (work / one.lab).is_dir():
+            if not there or not there.is_file() or not (work / hand_in.lab).is_dir():
                 continue
             if not (here.is_file() and filecmp.cmp(there, here, shallow=False)):
                 _copy(there, here)

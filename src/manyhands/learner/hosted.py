@@ -1,5 +1,4 @@
-"""Prepare Colab or Kaggle for one notebook of the course:
-`prepare("hosted/06_ddp_tutorial.ipynb")`.
+"""Prepare Colab or Kaggle for one notebook: `prepare("hosted/06_ddp_tutorial.ipynb")`.
 
 The first cell of each notebook in `hosted/` calls it, in the clone that it has fetched. The
 notebook's kernel is the place's own Python there, with a PyTorch that must stay as it is and with
@@ -52,8 +51,9 @@ TENSORFLOW = {"TensorFlow": {"tensorflow", "tensorflow-cpu"}, "tf_keras": {"tf-k
 
 
 def prepare(notebook: str | Path, root: Path = ROOT) -> None:
-    """Install what is missing, make the learner's copies in `work/` and enter the notebook's folder
-    there. Prints what the place has, and what this notebook lacks there.
+    """Install what is missing, make the learner's copies in `work/`, and enter their folder.
+
+    Prints what the place has, and what this notebook lacks there.
     """
     name, _, kind = Path(notebook).stem.rpartition("_")
     unit = next(unit for unit in units(root) if unit.name == name)
@@ -67,8 +67,8 @@ def prepare(notebook: str | Path, root: Path = ROOT) -> None:
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     copy_course(root)
     os.chdir((root / "work" / (lab_copy(name) if kind == "lab" else tutorial_copy(name))).parent)
-    print(here(root, failed))
-    for sentence in lacks(unit, failed):
+    print(describe_place(root, failed))
+    for sentence in describe_lacks(unit, failed):
         print(f"* {sentence}")
 
 
@@ -131,9 +131,14 @@ def _pip(*arguments: object) -> bool:
 
 def installed() -> dict[str, str]:
     """{name: version} of all packages that this Python has, with names in pip's form."""
-    found = ((one.metadata["Name"], one.version) for one in metadata.distributions())
+    packages = (
+        (distribution.metadata["Name"], distribution.version)
+        for distribution in metadata.distributions()
+    )
     return {
-        re.sub(r"[-_.]+", "-", name).lower(): version for name, version in found if name and version
+        re.sub(r"[-_.]+", "-", name).lower(): version
+        for name, version in packages
+        if name and version
     }
 
 
@@ -142,7 +147,7 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(map(int, re.findall(r"-?\d+", version.partition("+")[0])[:2])) or (-1,)
 
 
-def here(root: Path = ROOT, failed: Sequence[str] = ()) -> str:
+def describe_place(root: Path = ROOT, failed: Sequence[str] = ()) -> str:
     """What the place has, in sentences.
 
     The course is not ready if packages could not be installed.
@@ -150,20 +155,20 @@ def here(root: Path = ROOT, failed: Sequence[str] = ()) -> str:
     there = installed()
     frameworks = (("PyTorch", "torch"), ("TensorFlow", "tensorflow"))
     have = " and ".join(f"{title} {there[name]}" for title, name in frameworks if name in there)
-    said = (
+    sentences = (
         f"The course is {'in' if failed else 'ready in'} {root}, beside {have or 'no framework'}. "
         f"This place has {processors()} cores, {memory_gb()} GB of memory and "
     )
     names = gpus()
     if not names:
-        return said + "no GPU, so ranks run on the CPU."
-    said += f"{len(names)} GPU{'s' if len(names) > 1 else ''} ({names[0]})."
+        return sentences + "no GPU, so ranks run on the CPU."
+    sentences += f"{len(names)} GPU{'s' if len(names) > 1 else ''} ({names[0]})."
     if len(names) > 1:
-        said += (
+        sentences += (
             " More ranks than GPUs share them over gloo. With Cluster(nodes=1, "
             f"ranks_per_node={len(names)}), each rank has one to itself, over NCCL."
         )
-    return said
+    return sentences
 
 
 def gpus() -> list[str]:
@@ -174,38 +179,38 @@ def gpus() -> list[str]:
     ]
 
 
-def lacks(unit: Unit, failed: Sequence[str] = ()) -> list[str]:
+def describe_lacks(unit: Unit, failed: Sequence[str] = ()) -> list[str]:
     """What this unit needs and the place does not have: a list of sentences."""
     there = installed()
-    found: list[str] = []
+    sentences: list[str] = []
     torch = there.get("torch")
     if torch is None:
-        found.append("PyTorch is not installed here, so no cell that needs it can run.")
+        sentences.append("PyTorch is not installed here, so no cell that needs it can run.")
     elif unit.torch and _numbers(torch) < _numbers(unit.torch):
-        found.append(
+        sentences.append(
             f"This place has PyTorch {torch}, and this unit is written for {unit.torch} or later, "
             "so some cells of its tutorial or lab end with an error or print a different result."
         )
     if re.search("TensorFlow|Keras", unit.framework):
-        found += [
+        sentences += [
             f"{title} is not installed here, so no cell that needs it can run."
             for title, names in TENSORFLOW.items()
             if not there.keys() & names
         ]
     if "Keras" in unit.framework and "horovod" not in there:
-        found.append(
+        sentences.append(
             "Horovod is not installed here, so no cell that needs it can run. `make lab` builds it,"
             " in a clone on your own machine."
         )
     if failed:
-        found.append(
+        sentences.append(
             f"pip could not install {', '.join(failed)}, so no cell that needs "
             f"{'these' if failed[1:] else 'it'} can run. The reason is above. If it was the "
             "network, run this cell again."
         )
     if unit.memory_gib and memory_gb() < unit.memory_gib + 1:
-        found.append(
+        sentences.append(
             f"The ranks of this unit hold {unit.memory_gib} GiB of memory, and this place has "
             f"{memory_gb()} GB in all."
         )
-    return found
+    return sentences

@@ -31,15 +31,17 @@ _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
 def state_folder(root: str | Path) -> Path:
-    """Where JupyterLab keeps what it writes for this clone: settings, signatures, runtime files,
-    the log.
+    """Return the folder in which JupyterLab keeps what it writes for this clone.
+
+    That is its settings, signatures, runtime files and the log.
     """
     return Path(root) / "work" / ".manyhands" / "jupyter"
 
 
 def environment(root: str | Path) -> dict[str, str]:
-    """The environment of the server and its kernels: this Python first,
-    nothing of the user's own Jupyter configuration.
+    """Return the environment of the server and its kernels.
+
+    This Python comes first, and nothing of the user's own Jupyter configuration counts.
     """
     state, binaries = state_folder(root), Path(sys.executable).parent
     env = {
@@ -61,8 +63,9 @@ def environment(root: str | Path) -> dict[str, str]:
 
 
 def put_settings(root: str | Path) -> None:
-    """Copy what JupyterLab and IPython look for in one place only: the style, and what a new kernel
-    runs first.
+    """Copy what JupyterLab and IPython look for in one place only.
+
+    It is the style, and what a new kernel runs first.
     """
     state = state_folder(root)
     for name, target in (
@@ -74,8 +77,9 @@ def put_settings(root: str | Path) -> None:
 
 
 def first_page(root: str | Path, page: str) -> str:
-    """Where on the server JupyterLab opens: `page` is in front, next to the tabs that were open
-    before.
+    """Return where on the server JupyterLab opens.
+
+    `page` is in front, next to the tabs that were open before.
     """
     before = any((state_folder(root) / "workspaces").glob("*.jupyterlab-workspace"))
     return f"/lab/tree/{page}" if before else f"/lab/tree/{page}?reset"
@@ -99,7 +103,7 @@ def command(root: str | Path, page: str, arguments: Sequence[str], port: int = 0
         ),
     ]
     # given twice it would be refused
-    if not any(one.startswith(("--port", "--ServerApp.port")) for one in arguments):
+    if not any(argument.startswith(("--port", "--ServerApp.port")) for argument in arguments):
         ours.append(f"--ServerApp.port={port if _is_free(port) else 0}")
     if os.geteuid() == 0:
         ours.append("--ServerApp.allow_root=True")
@@ -109,10 +113,10 @@ def command(root: str | Path, page: str, arguments: Sequence[str], port: int = 0
 
 
 def _is_free(port: int) -> bool:
-    with socket.socket() as one:
-        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            one.bind(("127.0.0.1", port))
+            probe.bind(("127.0.0.1", port))
         except OSError:
             return False
     return True
@@ -138,8 +142,9 @@ class Server:
         self.status: int | None = None
 
     def start(self) -> str | None:
-        """Start it; returns the address with its token, or None where it has ended instead, or is
-        `late`.
+        """Start it; returns the address with its token.
+
+        None where it has ended instead, or is `late`.
         """
         for _ in range(PORT_TRIES):
             self.status = None
@@ -176,8 +181,9 @@ class Server:
         return self.process
 
     def _address(self) -> str | None:
-        """Where the server answers, or None as long as it does not: it writes its address before it
-        listens there.
+        """Return where the server answers, or None as long as it does not.
+
+        It writes its address before it listens there.
         """
         try:
             info = json.loads(
@@ -208,8 +214,9 @@ class Server:
         return self.status is None
 
     def wait(self) -> int:
-        """Wait until the server has ended, then until all that it had started has; returns its exit
-        status.
+        """Wait until the server has ended, then until all that it had started has.
+
+        Returns its exit status.
         """
         self._reap(0)
         signal.alarm(0)

@@ -3,9 +3,9 @@
 import re
 
 
-def plain(words: str) -> str:
+def plain(text: str) -> str:
     """Markdown that shows the characters of a text as they are, without its backticks."""
-    return re.sub(r"([\\*{}\[\]<>#|&~$]|(?<![^\W_])_|_(?![^\W_]))", r"\\\1", words.replace("`", ""))
+    return re.sub(r"([\\*{}\[\]<>#|&~$]|(?<![^\W_])_|_(?![^\W_]))", r"\\\1", text.replace("`", ""))
 
 
 def code(line: str) -> str:

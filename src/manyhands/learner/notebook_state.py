@@ -1,5 +1,6 @@
-"""How far the learner is in a notebook, from the cells that have run
-(`manyhands.learner.cells_run`).
+"""How far the learner is in a notebook, from the cells that have run.
+
+`manyhands.learner.cells_run` notes these.
 """
 
 from __future__ import annotations
@@ -51,30 +52,32 @@ def cells_in(path: Path) -> tuple[Cell, ...]:
 
 @functools.lru_cache(maxsize=100)
 def _cells_in(path: Path, *version: int) -> tuple[Cell, ...]:
-    """Keeps what a version of the file holds, because the page is often written anew and few
-    notebooks change.
+    """Keep what a version of the file holds.
+
+    The page is often written anew, and few notebooks change.
     """
     heading = ""
-    found: list[Cell] = []
+    cells: list[Cell] = []
     for cell in json.loads(path.read_bytes())["cells"]:
         lines = "".join(cell["source"]).splitlines()
         if cell["cell_type"] == "markdown":
             heading = _last_heading(lines) or heading
         elif cell["cell_type"] == "code" and any(line.strip() for line in lines):
             asked = sum(line.startswith("predict(") for line in lines)
-            found.append(Cell(cell.get("id", ""), _short(heading), _short(_telling(lines)), asked))
-    return tuple(found)
+            cells.append(Cell(cell.get("id", ""), _short(heading), _short(_telling(lines)), asked))
+    return tuple(cells)
 
 
 def _last_heading(lines: Sequence[str]) -> str:
-    """The text of the last heading among lines of Markdown, or ""; a comment in a block of code is
-    none.
+    """Return the text of the last heading among lines of Markdown, or "".
+
+    A comment in a block of code is none.
     """
-    found, in_code = "", False
+    heading, in_code = "", False
     for line in lines:
         in_code ^= line.startswith("```")
-        found = line.lstrip("#").strip() if line.startswith("#") and not in_code else found
-    return found
+        heading = line.lstrip("#").strip() if line.startswith("#") and not in_code else heading
+    return heading
 
 
 def _telling(lines: Sequence[str]) -> str:
@@ -121,13 +124,13 @@ def left_off(root: str | Path, done: Mapping[str, Mapping[str, Any]]) -> Place |
         for unit, entry in done.items()
         if "last" in entry
     ]
-    for _, unit, where in sorted(last, key=lambda one: one[0], reverse=True):
+    for _, unit, where in sorted(last, key=lambda run: run[0], reverse=True):
         path = Path(root) / "work" / where["notebook"]
         if path.is_file():
             cells = cells_in(path)
-            found = zip(count(1), cells)
+            numbered = zip(count(1), cells)
             number, cell = next(
-                ((n, cell) for n, cell in found if cell.id == where["cell"]), (0, None)
+                ((n, cell) for n, cell in numbered if cell.id == where["cell"]), (0, None)
             )
             return Place(unit, where["notebook"], cell, number, len(cells))
     return None

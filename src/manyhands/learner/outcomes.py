@@ -36,10 +36,12 @@ def noted(path: str | Path) -> dict[str, Outcome]:
     """{name: outcome} of a file that `note` has written; empty if there is none."""
     if not Path(path).is_file():
         return {}
-    found: dict[str, Outcome] = {}
+    noted_outcomes: dict[str, Outcome] = {}
     for line in Path(path).read_text(encoding="utf-8").splitlines():
-        found = json.loads(line) | found  # the first outcome stays, as it does for a learner
-    return found
+        noted_outcomes = (
+            json.loads(line) | noted_outcomes
+        )  # the first outcome stays, as it does for a learner
+    return noted_outcomes
 
 
 def read(root: str | Path) -> dict[str, Outcome]:
@@ -51,34 +53,34 @@ def read(root: str | Path) -> dict[str, Outcome]:
     if not path.is_file():
         return {}
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        stored = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise ValueError(f"{FILE} is not JSON: {error}") from None
-    if not isinstance(found, dict):
+    if not isinstance(stored, dict):
         raise ValueError(f"{FILE} must contain one object, from names of questions to outcomes")
-    return found
+    return stored
 
 
-def of(found: dict[str, T], number: str) -> dict[str, T]:
+def of(values: dict[str, T], number: str) -> dict[str, T]:
     """The outcomes of unit `number`."""
-    return {name: value for name, value in found.items() if name.startswith(f"{number}-")}
+    return {name: value for name, value in values.items() if name.startswith(f"{number}-")}
 
 
-def text_with(root: str | Path, number: str, found: dict[str, Outcome]) -> str:
+def text_with(root: str | Path, number: str, new: dict[str, Outcome]) -> str:
     """The text of the file once unit `number` has given `found`.
 
     A measured number that the question would accept for the new one stays, so that a rebuild
     changes nothing without need.
     """
     old, asked = read(root), questions(Path(root) / "notebooks")
-    kept = {name: value for name, value in old.items() if name not in of(old, number)}
-    for name, value in found.items():
-        kept[name] = (
+    merged = {name: value for name, value in old.items() if name not in of(old, number)}
+    for name, value in new.items():
+        merged[name] = (
             old[name] if name in old and accepts(asked.get(name), old[name], value) else value
         )
     lines = [
         f"  {json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}"
-        for name, value in sorted(kept.items())
+        for name, value in sorted(merged.items())
     ]
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
@@ -92,12 +94,10 @@ def accepts(question: Question | None, old: Any, new: Any) -> bool:
 
 
 def wanting(root: str | Path, number: str) -> list[str]:
-    """The questions of unit `number` that have no outcome, or one that does not answer them; by
-    name.
-    """
-    kept = read(root)
+    """List the questions of unit `number` without an outcome that answers them, by name."""
+    stored = read(root)
     return [
         name
         for name, question in of(questions(Path(root) / "notebooks"), number).items()
-        if not (name in kept and accepts(question, kept[name], kept[name]))
+        if not (name in stored and accepts(question, stored[name], stored[name]))
     ]

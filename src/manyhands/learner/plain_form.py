@@ -1,6 +1,7 @@
-"""The form of a prediction as plain HTML, for pages that cannot show the widgets of
-`prediction_form`. These are VS Code, which would fetch their program from the network, and Colab
-and Kaggle, whose widgets are older.
+"""The form of a prediction as plain HTML, for pages that cannot show our widgets.
+
+Those are the widgets of `prediction_form`. VS Code would fetch their program from the network, and
+the widgets of Colab and Kaggle are older.
 """
 
 from __future__ import annotations
@@ -29,8 +30,9 @@ CALL = (
 
 
 def is_needed(shell: Any) -> bool:
-    """Whether the page that shows this kernel's outputs, of the IPython `shell`, has no place for
-    our widgets.
+    """Whether the page that shows this kernel's outputs has no place for our widgets.
+
+    `shell` is the kernel's IPython.
     """
     if VS_CODE in shell.user_ns or any(name in os.environ for name in OTHER_PLACES):
         return True
@@ -48,25 +50,27 @@ class PlainForm:
         self.shown: DisplayHandle | None = None
         unit = f" of {question.unit}" if question.unit else ""
         answer = "the number of your choice" if question.choices else f"a number{escape(unit)}"
-        self.words = CALL.format(name=escape(question.name), answer=answer)
+        self.answer_line = CALL.format(name=escape(question.name), answer=answer)
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         return {"text/plain": self.plain, "text/html": self.html()}
 
     def html(self) -> str:
+        """Return the form as HTML without widgets: the question, its choices, and how to answer."""
         choices = "".join(f"<li>{escape(choice)}</li>" for choice in self.question.choices)
         rows = f'<ol style="margin: .2em 0">{choices}</ol>' if choices else ""
-        return prediction_card.form(self.question.text, f"{rows}<div>{self.words}</div>")
+        return prediction_card.form(self.question.text, f"{rows}<div>{self.answer_line}</div>")
 
     def show(self, plain: str) -> None:
+        """Show the form below the cell; a page without HTML gets the text `plain`."""
         self.plain = plain
         self.shown = display(self, display_id=True)
 
     def end(self) -> None:
         """The next cell runs: the question stays open until the run has settled it."""
 
-    def close(self, words: str) -> None:
-        """Show the words in place of the call."""
-        self.plain, self.words = words, escape(words)
+    def close(self, message: str) -> None:
+        """Show the message instead of the call."""
+        self.plain, self.answer_line = message, escape(message)
         if self.shown:
             self.shown.update(self)

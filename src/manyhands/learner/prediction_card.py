@@ -1,5 +1,6 @@
-"""What `predict` and `settle` show in a notebook once a prediction was made, in the style of a
-check's card.
+"""What `predict` and `settle` show in a notebook once a prediction was made.
+
+It is in the style of a check's card.
 
 As there (`manyhands.checks.card`), it is plain HTML with inline styles, and signs and words say
 what the colour says. A wrong prediction costs nothing, so its colour is not the red of a failed
@@ -50,9 +51,9 @@ def form(question: str, rows: str) -> str:
     return _card("prediction", f"Predict: {question}", ASKED, rows)
 
 
-def remark(question: str, words: str) -> str:
+def remark(question: str, text: str) -> str:
     """The question and a line about its prediction, which is shown instead of the form."""
-    return _card("prediction", question, COLOUR[NOT_BEGUN], f"<div>{escape(words)}</div>")
+    return _card("prediction", question, COLOUR[NOT_BEGUN], f"<div>{escape(text)}</div>")
 
 
 def _card(label: str, question: str, colour: str, rows: str) -> str:

@@ -1,5 +1,6 @@
-"""The form of a prediction in JupyterLab: choices or a field for a number, and a button that locks
-it.
+"""The form of a prediction in JupyterLab.
+
+It has choices or a field for a number, and a button that locks it.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ class Form:
                 placeholder=f"a number of {question.unit}" if question.unit else "a number"
             )
         self.button = ipywidgets.Button(description="Lock", tooltip="Lock this prediction")
-        self.said = ipywidgets.HTML()
+        self.message = ipywidgets.HTML()
         self.button.on_click(self._pressed)
         question_line = ipywidgets.HTML(LINE.format(f"<b>Predict:</b> {escape(question.text)}"))
         self.box = ipywidgets.VBox(
-            [question_line, self.answer, ipywidgets.HBox([self.button, self.said])]
+            [question_line, self.answer, ipywidgets.HBox([self.button, self.message])]
         )
         self.box.add_class("manyhands-prediction")
 
@@ -71,10 +72,12 @@ class Form:
             guess = self._guess()
             self.close(OVER if guess is None else self._lock(self.question, guess))
 
-    def close(self, words: str) -> None:
+    def close(self, message: str) -> None:
+        """Lock the form, and say `message` below it."""
         self._open, self.answer.disabled = False, True
         self.button.layout.display = "none"
-        self.say(words)
+        self.say(message)
 
-    def say(self, words: str) -> None:
-        self.said.value = LINE.format(escape(words))
+    def say(self, message: str) -> None:
+        """Say `message` below the form."""
+        self.message.value = LINE.format(escape(message))

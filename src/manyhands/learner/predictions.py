@@ -42,7 +42,7 @@ NOTHING_CAME = "There is nothing to settle {name} with yet ({why}): run the cell
 
 _asked: dict[str, Question] = {}  # name -> Question, of this kernel
 # name -> {"guess", ...} of this kernel: where there is no progress file, all that is kept
-_kept: dict[str, progress.Prediction] = {}
+_predictions: dict[str, progress.Prediction] = {}
 _came: dict[str, Any] = {}  # name -> what the run gave
 _forms: dict[str, Any] = {}  # name -> the form that JupyterLab shows
 
@@ -56,10 +56,12 @@ def predict(
     within: float = 0.0,
     guess: Any = None,
 ) -> None:
-    """Ask for a prediction before a run: one of `choices`, or without them a number in `unit` that
-    is right to `within` times the run's. `guess` gives the answer at once: a choice's text or its
-    number from 1, or the number; with it the name of what was asked before is enough. A prediction
-    that was made is shown, and cannot be changed.
+    """Ask for a prediction before a run.
+
+    It is one of `choices`, or without them a number in `unit` that is right to `within` times the
+    run's. `guess` gives the answer at once: a choice's text or its number from 1, or the number;
+    with it the name of what was asked before is enough. A prediction that was made is shown, and
+    cannot be changed.
 
     ValueError where the question or the guess is none.
     """
@@ -78,7 +80,7 @@ def predict(
         locked = lock(asked, made)
         if name in _forms:
             _forms[name].close(locked)
-    if known := told(asked):
+    if known := describe(asked):
         _say(known, prediction_card.remark(asked.text, _without_outcome(asked)))
     elif name in _came:
         _say(
@@ -90,9 +92,10 @@ def predict(
 
 
 def settle(name: str, came: Any) -> None:
-    """Say what the run gave, as its value or as a function without arguments that returns it: for
-    choices one of their texts, or True and False for "yes" and "no"; else the number. A first
-    outcome stays.
+    """Say what the run gave, as its value or as a function without arguments that returns it.
+
+    For choices, that is one of their texts, or True and False for "yes" and "no"; else the number.
+    A first outcome stays.
 
     Shows a card, or one line outside a notebook, where the question was asked in this kernel. A run
     that was changed, or not made, is told, not raised; in builds it is raised.
@@ -120,14 +123,15 @@ def settle(name: str, came: Any) -> None:
     _came.setdefault(name, value)
     hub_client.ask_board({"prediction": name, "came": value})
     _remember_outcome(asked, value)
-    _say(told(asked) or NOT_PREDICTED.format(came=asked.words(value)), _outcome(asked, value))
+    _say(describe(asked) or NOT_PREDICTED.format(came=asked.words(value)), _outcome(asked, value))
     if name in _forms:
         _forms.pop(name).close(_without_outcome(asked) or TOO_LATE)
 
 
 def _value_of(came: Any) -> Any:
-    """The value itself, or what the function returns; what it prints on its way, a fault's report,
-    is not shown.
+    """Return the value itself, or what the function returns.
+
+    What it prints on its way, a fault's report, is not shown.
     """
     if not callable(came):
         return came
@@ -139,39 +143,48 @@ def lock(asked: Question, guess: Any) -> str:
     """Keep the first guess, in the progress file where there is one, and tell the class's board."""
     with suppress(OSError):
         if place := _place(asked.name):
-            _kept[asked.name] = progress.lock_prediction(*place, asked.name, guess)
-    kept = _kept.setdefault(asked.name, {"guess": guess})
-    hub_client.ask_board({"prediction": asked.name, "guess": kept["guess"]})
-    return told(asked)
+            _predictions[asked.name] = progress.lock_prediction(*place, asked.name, guess)
+    prediction = _predictions.setdefault(asked.name, {"guess": guess})
+    hub_client.ask_board({"prediction": asked.name, "guess": prediction["guess"]})
+    return describe(asked)
 
 
-def told(asked: Question) -> str:
+def describe(asked: Question) -> str:
     """What is kept of a prediction, in one line; "" where there is none."""
-    kept = _found(asked.name)
-    if not kept:
+    prediction = _recorded(asked.name)
+    if not prediction:
         return ""
-    if "came" not in kept:
-        return LOCKED.format(guess=_words(asked, kept["guess"]))
+    if "came" not in prediction:
+        return LOCKED.format(guess=_shown(asked, prediction["guess"]))
     return SETTLED.format(
-        guess=_words(asked, kept["guess"]), came=_words(asked, kept["came"]), verdict=_verdict(kept)
+        guess=_shown(asked, prediction["guess"]),
+        came=_shown(asked, prediction["came"]),
+        verdict=_verdict(prediction),
     )
 
 
 def _without_outcome(asked: Question) -> str:
-    """What is told of a prediction where its question is asked, since the card below the run shows
-    the rest.
+    """Return what is told of a prediction where its question is asked.
+
+    The card below the run shows the rest.
     """
-    kept = _found(asked.name)
-    return SHOWN_BELOW.format(guess=_words(asked, kept["guess"])) if "came" in kept else told(asked)
+    prediction = _recorded(asked.name)
+    return (
+        SHOWN_BELOW.format(guess=_shown(asked, prediction["guess"]))
+        if "came" in prediction
+        else describe(asked)
+    )
 
 
 def _outcome(asked: Question, value: Any) -> str:
     """The card of what the run gave; `value`: of this run, if no prediction was settled before."""
-    kept = _found(asked.name)
-    guess = _words(asked, kept["guess"]) if kept else None
-    came = _words(asked, kept.get("came", value))
+    prediction = _recorded(asked.name)
+    guess = _shown(asked, prediction["guess"]) if prediction else None
+    came = _shown(asked, prediction.get("came", value))
     right, verdict = (
-        (kept["right"], _verdict(kept)) if "came" in kept else (None, CHANGED if kept else NONE)
+        (prediction["right"], _verdict(prediction))
+        if "came" in prediction
+        else (None, CHANGED if prediction else NONE)
     )
     return prediction_card.outcome(asked.text, guess, came, right, verdict)
 
@@ -186,16 +199,16 @@ def _say(plain: str, html: str) -> None:
     display({"text/plain": plain, "text/html": html}, raw=True)
 
 
-def _verdict(kept: progress.Prediction) -> str:
-    if kept["right"]:
+def _verdict(prediction: progress.Prediction) -> str:
+    if prediction["right"]:
         return RIGHT
-    guess, came = kept["guess"], kept["came"]
+    guess, came = prediction["guess"], prediction["came"]
     if isinstance(guess, str) or isinstance(came, str) or guess * came <= 0:
         return OTHER
     return FACTOR.format(times=f"{max(guess / came, came / guess):.3g}")
 
 
-def _words(asked: Question, value: Any) -> str:
+def _shown(asked: Question, value: Any) -> str:
     """Also of what was kept when the question was another one."""
     return (
         value if isinstance(value, str) else asked.words(value) if not asked.choices else str(value)
@@ -203,26 +216,26 @@ def _words(asked: Question, value: Any) -> str:
 
 
 def _remember_outcome(asked: Question, value: Any) -> None:
-    kept = _found(asked.name)
-    if not kept or "came" in kept:
+    prediction = _recorded(asked.name)
+    if not prediction or "came" in prediction:
         return
     try:
-        guess = asked.read(kept["guess"])
+        guess = asked.read(prediction["guess"])
     except ValueError:  # kept when the question was another one
         return
     right, surprise = asked.right(guess, value), asked.surprise(guess, value)
-    _kept[asked.name] = {**kept, "came": value, "right": right, "surprise": surprise}
+    _predictions[asked.name] = {**prediction, "came": value, "right": right, "surprise": surprise}
     with suppress(OSError):
         if place := _place(asked.name):
             progress.settle_prediction(*place, asked.name, value, right, surprise)
 
 
-def _found(name: str) -> progress.Prediction:
-    if name not in _kept and (place := _place(name)):
-        kept = progress.predictions(*place).get(name)
-        if isinstance(kept, dict) and "guess" in kept:
-            _kept[name] = kept
-    return _kept.get(name, {})
+def _recorded(name: str) -> progress.Prediction:
+    if name not in _predictions and (place := _place(name)):
+        prediction = progress.predictions(*place).get(name)
+        if isinstance(prediction, dict) and "guess" in prediction:
+            _predictions[name] = prediction
+    return _predictions.get(name, {})
 
 
 def _place(name: str) -> tuple[Path, str] | None:

@@ -8,8 +8,9 @@ from manyhands.learner.copies import copy_course, number_of
 
 
 def prepare(root: str | Path, new: Collection[str] = (), fetched: Collection[str] = ()) -> None:
-    """Make the copies and the page, and tell what was done; `new`: numbers of units whose new
-    versions are asked for; `fetched`: see `copy_course`.
+    """Make the copies and the page, and tell what was done.
+
+    `new`: numbers of units whose new versions are asked for; `fetched`: see `copy_course`.
     """
     copied = copy_course(root, new, fetched)
     if copied.made:

@@ -1,5 +1,7 @@
-"""A question that a tutorial asks before a run: `predict("06-messages", ...)` asks it,
-`settle("06-messages", ...)` says what came. A name is the unit's number, a dash, and a word.
+"""A question that a tutorial asks before a run.
+
+`predict("06-messages", ...)` asks it, `settle("06-messages", ...)` says what came. A name is the
+unit's number, a dash, and a word.
 """
 
 import ast
@@ -45,8 +47,9 @@ class Question:
             )
 
     def read(self, guess: Any) -> str | float:
-        """The guess as it is kept: a choice's text (given as that, or as its number, from 1), or a
-        number. ValueError if it is none.
+        """Return the guess as it is kept: a choice's text, or a number.
+
+        A choice may be given as its text or as its number, from 1. ValueError if it is none.
         """
         if self.choices:
             if guess in self.choices:
@@ -74,13 +77,15 @@ class Question:
         return came if self.choices else _number(came)
 
     def right(self, guess: Any, came: Any) -> bool:
+        """Whether the guess is what the run gave: the same choice, or a number near enough."""
         if self.choices:
             return guess == came
         return abs(guess - came) <= max(self.within, EQUAL) * abs(came)
 
     def surprise(self, guess: Any, came: Any) -> float:
-        """0 for what is right; 1 for another choice; for a number, how many doublings lie between
-        the two.
+        """Return 0 for what is right, and 1 for another choice.
+
+        For a number, it is how many doublings lie between the two.
         """
         if self.right(guess, came):
             return 0.0
@@ -117,14 +122,15 @@ def _number(value: Any) -> float:
 def calls(
     source: str, functions: Collection[str] = ("predict", "settle")
 ) -> list[tuple[str, ast.Call]]:
-    """[(function, call)] of a code cell: its calls of `predict` and `settle` with a written-out
-    name, in order.
+    """Return [(function, call)] of a code cell, in order.
+
+    These are its calls of `predict` and `settle` with a written-out name.
     """
     try:
         tree = ast.parse(source)
     except SyntaxError:  # a cell with a magic
         return []
-    found = [
+    nodes = [
         node
         for node in ast.walk(tree)
         if isinstance(node, ast.Call)
@@ -134,26 +140,30 @@ def calls(
         and isinstance(node.args[0], ast.Constant)
     ]
     return [
-        (cast(ast.Name, node.func).id, node) for node in sorted(found, key=lambda node: node.lineno)
+        (cast(ast.Name, node.func).id, node) for node in sorted(nodes, key=lambda node: node.lineno)
     ]
 
 
 def question_of(call: ast.Call) -> Question:
-    """The question that a written call of `predict` asks; ValueError where its arguments are not
-    written out.
+    """Return the question that a written call of `predict` asks.
+
+    ValueError where its arguments are not written out.
     """
     given: dict[str, Any] = dict(
-        zip(("name", "text", "choices"), map(ast.literal_eval, call.args), strict=False)
+        zip(
+            ("name", "text", "choices"), map(ast.literal_eval, call.args), strict=False
+        )  # choices are optional
     )
-    given |= {str(one.arg): ast.literal_eval(one.value) for one in call.keywords}
+    given |= {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in call.keywords}
     return Question(**given | {"choices": tuple(given.get("choices", ()))})
 
 
 def questions(folder: str | Path) -> dict[str, Question]:
-    """{name: Question} of all notebooks in a folder, in their order; what cannot be read has
-    none.
+    """Return {name: Question} of all notebooks in a folder, in their order.
+
+    What cannot be read has none.
     """
-    found: dict[str, Question] = {}
+    by_name: dict[str, Question] = {}
     for path in sorted(Path(folder).glob("*.ipynb")):
         try:
             cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
@@ -163,5 +173,5 @@ def questions(folder: str | Path) -> dict[str, Question]:
             ]
         except (OSError, ValueError, KeyError, TypeError):
             continue
-        found |= {question.name: question for question in asked}
-    return found
+        by_name |= {question.name: question for question in asked}
+    return by_name

@@ -18,14 +18,15 @@ def due_file(exchange: str | Path) -> Path:
 
 
 def due_in(exchange: str | Path) -> list[tuple[str, str]]:
-    """[(lab's name, when it is due as people read it)], the next one first; [] where nothing is
-    told, or nothing that can be read.
+    """Return [(lab's name, when it is due as people read it)], the next one first.
+
+    [] where nothing is told, or nothing that can be read.
     """
     try:
-        told = json.loads(due_file(exchange).read_text(encoding="utf-8"))
+        dates = json.loads(due_file(exchange).read_text(encoding="utf-8"))
         return [
-            (name, str(one["shown"]))
-            for name, one in sorted(told.items(), key=lambda item: item[1]["until"])
+            (name, str(date["shown"]))
+            for name, date in sorted(dates.items(), key=lambda item: item[1]["until"])
         ]
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return []

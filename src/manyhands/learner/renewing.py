@@ -1,6 +1,7 @@
-"""An extension of the Jupyter server: it writes the start page anew when the learner's progress has
-changed, what the class has released, what was handed in or given back, or how far the build of
-Horovod is.
+"""An extension of the Jupyter server that writes the start page anew.
+
+It does so when the learner's progress has changed, what the class has released, what was handed in
+or given back, or how far the build of Horovod is.
 
 A check in a notebook, or a cell that has run, tells only `work/.manyhands/progress.json`
 (`manyhands.checks.progress`), and what was handed in or given back shows in folders that change. In
@@ -19,8 +20,9 @@ EVERY_S = 0.5
 
 
 class Renewal:
-    """Looks at the progress of the clone at `root`; `look` writes the page if it has changed since
-    the last look.
+    """Looks at the progress of the clone at `root`.
+
+    `look` writes the page if it has changed since the last look.
     """
 
     def __init__(self, root: str | Path) -> None:

@@ -1,5 +1,6 @@
-"""The page that the learner lands on, `work/Start_Here.md`:
-made anew at each start and whenever progress is written.
+"""The page that the learner lands on, `work/Start_Here.md`.
+
+It is made anew at each start and whenever progress is written.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from manyhands.learner import for_attendees, for_instructors, notebook_state
 from manyhands.learner.copies import lab_copy, tutorial_copy
 from manyhands.learner.markdown import code, link, plain
 from manyhands.machine import horovod_build, memory_gb, processors, says
-from manyhands.units import NotAClone, find_root, minutes_in_class, minutes_text, paths, units
+from manyhands.units import NotACloneError, find_root, minutes_in_class, minutes_text, paths, units
 
 if TYPE_CHECKING:
     from manyhands.units import Unit
@@ -38,8 +39,9 @@ PLANNED = "*{}*"
 
 
 def write(root: str | Path) -> Path:
-    """Write the page of the clone at `root`, after feedback that is waiting has been fetched;
-    returns its path. Call it after progress was written. A page that would be the same is left
+    """Write the page of the clone at `root`, after feedback that is waiting has been fetched.
+
+    Returns its path. Call it after progress was written. A page that would be the same is left
     alone, so that no browser loads it again.
     """
     work = Path(root) / "work"
@@ -65,10 +67,11 @@ def _holds(path: Path, content: str) -> bool:
 
 
 def renew() -> None:
-    """Write it anew where the learner is, after something has changed; a page that cannot be
-    written costs no work.
+    """Write the page anew where the learner is, after something has changed.
+
+    A page that cannot be written costs no work.
     """
-    with suppress(NotAClone, OSError):
+    with suppress(NotACloneError, OSError):
         root = find_root()
         if (root / "work").is_dir():
             write(root)
@@ -197,8 +200,9 @@ def _solved(unit: Unit, entry: progress.Entry) -> bool:
 def table(
     course: Sequence[Unit], done: Progress, missing: Container[str], states: Mapping[str, str]
 ) -> str:
-    """The units with the learner's progress; `states`: what is said of each lab that was handed
-    in.
+    """Write the units with the learner's progress.
+
+    `states`: what is said of each lab that was handed in.
     """
     lines = [
         "| # | unit | points | tutorial | lab | slides | minutes | ranks | framework |",
@@ -238,8 +242,9 @@ def _with(what: str, state: str) -> str:
 
 
 def _tutorial_state(unit: Unit, entry: progress.Entry) -> str:
-    """How many cells of the tutorial have run and how many of its questions were answered by a
-    prediction.
+    """Say how many cells of the tutorial have run.
+
+    It also says how many of its questions were answered by a prediction.
     """
     ran, total = notebook_state.tutorial_run(unit, entry)
     predicted, asked = len(entry.get("predictions", {})), notebook_state.questions_in(unit)
@@ -260,8 +265,9 @@ the larger one. The table shows the mean over your predictions.
 
 
 def predictions(course: Sequence[Unit], done: Progress) -> str:
-    """How often the learner was right before a run, and how surprised; nothing before the first
-    prediction.
+    """Say how often the learner was right before a run, and how surprised.
+
+    There is nothing before the first prediction.
     """
     rows = [
         row
@@ -274,12 +280,16 @@ def predictions(course: Sequence[Unit], done: Progress) -> str:
 
 def _predicted(unit: Unit, made: Any) -> str:
     listed = made.values() if isinstance(made, dict) else ()
-    settled = [one for one in listed if isinstance(one, dict) and "right" in one]
+    settled = [
+        prediction
+        for prediction in listed
+        if isinstance(prediction, dict) and "right" in prediction
+    ]
     if not settled:
         return ""
     right, surprise = (
-        sum(one["right"] for one in settled),
-        sum(one["surprise"] for one in settled) / len(settled),
+        sum(prediction["right"] for prediction in settled),
+        sum(prediction["surprise"] for prediction in settled) / len(settled),
     )
     return f"| {unit.number} | {unit.title} | {len(settled)} | {right} | {surprise:.1f} |"
 
@@ -294,8 +304,9 @@ def _full(points: progress.Entry) -> bool:
 
 
 def _points(unit: Unit, points: progress.Entry) -> str:
-    """`5 of 8`, those of the last `manyhands check`, and how many checks were seen green in the
-    notebook.
+    """Write `5 of 8`, the points of the last `manyhands check`.
+
+    It also says how many checks were seen green in the notebook.
     """
     graded = (
         f"{'✓ ' if _full(points) else ''}{points['points']:g} of {points['max']:g}"
@@ -380,5 +391,5 @@ def path_line(course: Sequence[Unit], path: str) -> str:
     shown = [f"{unit.number} {unit.title}" for unit in chosen]
     return " · ".join(
         PLANNED.format(name) if unit.planned else link(name, tutorial_copy(unit.name))
-        for unit, name in zip(chosen, shown, strict=False)
+        for unit, name in zip(chosen, shown, strict=True)
     )

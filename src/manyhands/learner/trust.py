@@ -11,8 +11,9 @@ FOLDERS = ("notebooks", "labs", "solutions", "solved")  # the last: on an instru
 
 
 def sign_course(root: str | Path, data_folder: Path) -> None:
-    """Sign every notebook of the clone in the signature store below `data_folder`; a broken
-    notebook is passed over.
+    """Sign every notebook of the clone in the signature store below `data_folder`.
+
+    A broken notebook is passed over.
     """
     import nbformat
     from nbformat.sign import NotebookNotary

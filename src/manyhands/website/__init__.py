@@ -1,5 +1,6 @@
-"""The course as a web site: `manyhands site` writes `build/site/`, to be read from the disk or from
-a server.
+"""The course as a web site, to be read from the disk or from a server.
+
+`manyhands site` writes `build/site/`.
 
     lists        the first page, with cards for the units, and the lists of tutorials, labs, slides and manuals
     lay_out      what is committed (notebooks, labs, docs, decks), side by side as the source of a site

@@ -12,8 +12,9 @@ HEAD = 60  # characters of a cell that are quoted
 
 
 def problems(path: str | Path, name: str | Path) -> list[str]:
-    """Sentences on what is wrong with the notebook at `path`, which the reader knows as `name`;
-    none if it is sound.
+    """Return sentences on what is wrong with the notebook at `path`, or none if it is sound.
+
+    The reader knows the notebook as `name`.
     """
     try:
         notebook = nbformat.from_dict(json.loads(Path(path).read_text(encoding="utf-8")))
@@ -24,15 +25,15 @@ def problems(path: str | Path, name: str | Path) -> list[str]:
     if not isinstance(notebook, dict) or "cells" not in notebook:
         return [f"{name}: this is not a notebook: it has no cells"]
     # one sentence a cell: the schema's later ones follow from the first
-    found: dict[int | None, str] = {}
+    complaints: dict[int | None, str] = {}
     for complaint in iter_validate(notebook, relax_add_props=True):
         where = list(complaint.absolute_path)
         number = where[1] if where[:1] == ["cells"] and len(where) > 1 else None
-        found.setdefault(number, f"{place(name, notebook, number)}: {_why(complaint)}")
-    if found:
-        return list(found.values())
+        complaints.setdefault(number, f"{cell_place(name, notebook, number)}: {_why(complaint)}")
+    if complaints:
+        return list(complaints.values())
     return [
-        f"{place(name, notebook, number)}: it is stored with an error, {output['ename']}: "
+        f"{cell_place(name, notebook, number)}: it is stored with an error, {output['ename']}: "
         f"{_line(output['evalue'])}"
         for number, cell in enumerate(notebook["cells"])
         if cell["cell_type"] == "code"
@@ -42,9 +43,10 @@ def problems(path: str | Path, name: str | Path) -> list[str]:
     ]
 
 
-def place(name: str | Path, notebook: Mapping[str, Any], number: int | None) -> str:
-    """`notebooks/06_ddp.ipynb, cell 8 of 31 ("run = ...")`; cells count from 1, as a reader
-    counts.
+def cell_place(name: str | Path, notebook: Mapping[str, Any], number: int | None) -> str:
+    """Write `notebooks/06_ddp.ipynb, cell 8 of 31 ("run = ...")`.
+
+    Cells count from 1, as a reader counts.
     """
     if number is None:
         return str(name)
@@ -53,9 +55,9 @@ def place(name: str | Path, notebook: Mapping[str, Any], number: int | None) -> 
         if isinstance(notebook["cells"][number], dict)
         else ""
     )
-    words = _line("".join(source))
+    line = _line("".join(source))
     return f"{name}, cell {number + 1} of {len(notebook['cells'])}" + (
-        f' ("{words}")' if words else ""
+        f' ("{line}")' if line else ""
     )
 
 
@@ -63,7 +65,7 @@ def _why(error: Any) -> str:
     """The innermost reason of a schema's complaint."""
     while error.context:
         error = min(
-            error.context, key=lambda one: (one.validator == "enum", -len(one.absolute_path))
+            error.context, key=lambda cause: (cause.validator == "enum", -len(cause.absolute_path))
         )
     return error.message[:200]
 

@@ -1,5 +1,7 @@
-"""A Sphinx extension: pictures named by what they show, predictions as forms, the cheat sheet on
-one sheet, excerpts in a search without a server.
+"""A Sphinx extension for what the course's pages have beyond those of others.
+
+Pictures are named by what they show, predictions are forms, the cheat sheet is on one sheet, and a
+search without a server shows excerpts.
 """
 
 from __future__ import annotations
@@ -29,12 +31,13 @@ MARKUP = re.compile(
 
 
 def title_of(path: str | Path) -> str | None:
-    """What an SVG file says it shows: its `aria-label`, else its `<title>`; None if it says
-    nothing.
+    """Return what an SVG file says it shows: its `aria-label`, else its `<title>`.
+
+    None if it says nothing.
     """
     picture = ElementTree.parse(path).getroot()
-    found = picture.get("aria-label") or picture.findtext(TITLE) or picture.findtext("title")
-    return " ".join(found.split()) if found else None
+    title = picture.get("aria-label") or picture.findtext(TITLE) or picture.findtext("title")
+    return " ".join(title.split()) if title else None
 
 
 def name_pictures(app: Sphinx, doctree: nodes.document, docname: str) -> None:
@@ -50,9 +53,10 @@ def name_pictures(app: Sphinx, doctree: nodes.document, docname: str) -> None:
                 break
 
 
-def ask(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Tutorials ask for predictions, and have figures to play with; the notebook that a reader can
-    download stays as it is.
+def ask_for_predictions(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Let tutorials ask for predictions, and have figures to play with.
+
+    The notebook that a reader can download stays as it is.
     """
     if docname.startswith("notebooks/") and docname != "notebooks/index":
         source[0] = try_it.with_figure(docname, source[0])
@@ -80,19 +84,20 @@ def add_files(
 
 
 def write_texts(app: Sphinx, failed: Exception | None) -> None:
-    """The texts of all pages as a script: a page that was opened from the disk may not fetch
-    another one.
+    """Write the texts of all pages as a script.
+
+    A page that was opened from the disk may not fetch another one.
     """
     if failed is None and app.builder.format == "html":
         texts = {
-            app.builder.get_target_uri(name): _words(app.env.get_doctree(name))
+            app.builder.get_target_uri(name): _text_of(app.env.get_doctree(name))
             for name in sorted(app.env.found_docs)
         }
         text = f"const COURSE_TEXTS = {json.dumps(texts, ensure_ascii=False)};\n"
         Path(app.outdir, "_static", TEXTS).write_text(text, encoding="utf-8")
 
 
-def _words(doctree: nodes.document) -> str:
+def _text_of(doctree: nodes.document) -> str:
     """The text of a page. Of its HTML, only what a reader sees."""
     for raw in list(doctree.findall(nodes.raw)):
         shown = MARKUP.sub(" ", raw.astext()) if "html" in raw["format"].split() else ""
@@ -101,8 +106,9 @@ def _words(doctree: nodes.document) -> str:
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
+    """Register with Sphinx what the course's pages need."""
     search_words.setup(app)
-    app.connect("source-read", ask)
+    app.connect("source-read", ask_for_predictions)
     app.connect("doctree-read", glossary.give_addresses)
     app.connect("doctree-resolved", name_pictures)
     app.connect("doctree-resolved", glossary.link_terms)

@@ -1,5 +1,6 @@
-"""The glossary on the site: an address for each term, and its entries where units use them and in
-the search.
+"""The glossary on the site: an address for each term.
+
+Its entries appear where units use them, and in the search.
 """
 
 from __future__ import annotations
@@ -49,30 +50,32 @@ def anchor(term: str) -> str:
 @cache
 def entries(text: str) -> dict[str, str]:
     """{term: explanation} of the glossary's Markdown: its bullets, without their marks."""
-    found: dict[str, str] = {}
+    explanations: dict[str, str] = {}
     for bullet in re.split(r"^\* ", text, flags=re.MULTILINE)[1:]:
         if entry := _ENTRY.match(bullet.partition("\n\n")[0]):
-            words = re.sub(
+            explanation = re.sub(
                 r"\[([^\]]+)\](\([^)]*\))?|[*`]", lambda link: link[1] or "", entry["text"]
             )
-            found[entry["term"]] = " ".join(words.split())
-    return found
+            explanations[entry["term"]] = " ".join(explanation.split())
+    return explanations
 
 
 def spellings(term: str) -> set[str]:
-    """How a text writes a term: also without what is in brackets or after a comma, without a
-    hyphen, in the plural.
+    """Return how a text writes a term.
+
+    It may be without what is in brackets or after a comma, without a hyphen, or in the plural.
     """
     short = re.sub(r"\s*\(.*\)|,.*", "", term)
-    return {form for one in (term, short) for form in (one, one + "s", one.replace("-", " "))}
+    return {form for name in (term, short) for form in (name, name + "s", name.replace("-", " "))}
 
 
 def write_entries(app: Sphinx, failed: Exception | None) -> None:
-    """The entries as a script, because a page that was opened from the disk may not fetch another
-    one.
+    """Write the entries as a script.
+
+    A page that was opened from the disk may not fetch another one.
     """
     if failed is None and app.builder.format == "html":
-        known = {anchor(term): [term, words] for term, words in _known(app).items()}
+        known = {anchor(term): [term, explanation] for term, explanation in _known(app).items()}
         text = json.dumps(known, ensure_ascii=False)
         Path(app.outdir, "_static", ENTRIES).write_text(
             f"const GLOSSARY = {text};\n", encoding="utf-8"
@@ -94,8 +97,10 @@ def give_addresses(app: Sphinx, doctree: nodes.document) -> None:
                 item.insert(0, _indexed([term.astext()], name))
                 link = f'<a class="headerlink" href="#{name}" title="Link to this term">#</a>'
                 term.parent.append(nodes.raw("", link, format="html"))
-    elif found := re.fullmatch(r"notebooks/(\d\d)_\w+", page):
-        terms = [term for term, words in _known(app).items() if f"unit {found[1]}" in words]
+    elif unit := re.fullmatch(r"notebooks/(\d\d)_\w+", page):
+        terms = [
+            term for term, explanation in _known(app).items() if f"unit {unit[1]}" in explanation
+        ]
         section = doctree.next_node(nodes.section)
         if terms and section is not None:
             # the page itself, which the search must not list twice
@@ -116,8 +121,9 @@ def _known(app: Sphinx) -> dict[str, str]:
 
 
 def link_terms(app: Sphinx, doctree: nodes.document, docname: str) -> None:
-    """In a unit, the first occurrence of each term leads to its entry, which the page shows on
-    hover and on focus.
+    """Link the first occurrence of each term in a unit to its entry.
+
+    The page shows the entry on hover and on focus.
     """
     known = _known(app)
     if not known or not docname.startswith(SHOWN_ON) or docname.endswith("/index"):
@@ -132,17 +138,17 @@ def link_terms(app: Sphinx, doctree: nodes.document, docname: str) -> None:
             continue
         parts: list[nodes.Node] = []
         end = 0
-        for found in pattern.finditer(text.astext()):
-            term = forms.get(found[0]) or forms[found[0].lower()]
+        for match in pattern.finditer(text.astext()):
+            term = forms.get(match[0]) or forms[match[0].lower()]
             if term in seen:
                 continue
             seen.add(term)
-            parts.append(nodes.Text(text.astext()[end : found.start()]))
+            parts.append(nodes.Text(text.astext()[end : match.start()]))
             address = f"{page}#{anchor(term)}"
             parts.append(
-                nodes.reference("", found[0], refuri=address, internal=True, classes=["term"])
+                nodes.reference("", match[0], refuri=address, internal=True, classes=["term"])
             )
-            end = found.end()
+            end = match.end()
         if parts:
             text.parent.replace(
                 text, [part for part in (*parts, nodes.Text(text.astext()[end:])) if part.astext()]

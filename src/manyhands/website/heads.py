@@ -1,5 +1,6 @@
-"""What a page says of itself to those that link to it, and what the theme writes into pages that
-nobody needs.
+"""What a page says of itself to those that link to it.
+
+This also takes out what the theme writes into pages and nobody needs.
 """
 
 from __future__ import annotations
@@ -27,10 +28,11 @@ def describe(
     context: dict[str, Any],
     doctree: nodes.document | None,
 ) -> None:
-    """The page's description, also as OpenGraph data; a picture needs the site's address
-    (`--address`).
+    """Write the page's description, also as OpenGraph data.
+
+    A picture needs the site's address (`--address`).
     """
-    words = description(doctree) if doctree is not None else ""
+    summary = description(doctree) if doctree is not None else ""
     title = (
         FIRST_TITLE
         if pagename == app.config.root_doc
@@ -38,23 +40,23 @@ def describe(
     )
     if pagename == app.config.root_doc:
         context["title"] = title
-    told = {
+    properties = {
         "og:type": "website",
         "og:site_name": app.config.project,
         "og:title": title,
-        "og:description": words,
+        "og:description": summary,
     }
     if address := app.config.html_baseurl:
-        told |= {
+        properties |= {
             "og:url": f"{address.rstrip('/')}/{app.builder.get_target_uri(pagename)}",
             "og:image": f"{address.rstrip('/')}/{CARD}",
             "og:image:width": "1200",
             "og:image:height": "630",
         }
-    tags = [f'<meta name="description" content="{_attribute(words)}" />'] if words else []
+    tags = [f'<meta name="description" content="{_attribute(summary)}" />'] if summary else []
     tags += [
         f'<meta property="{name}" content="{_attribute(text)}" />'
-        for name, text in told.items()
+        for name, text in properties.items()
         if text
     ]
     context["metatags"] = "\n    ".join(["", *tags])
@@ -66,8 +68,9 @@ def _attribute(text: str) -> str:
 
 
 def description(doctree: nodes.document) -> str:
-    """The first paragraph that has a sentence, cut at a word; of the first page, which is HTML, its
-    lead.
+    """Return the first paragraph that has a sentence, cut at a word.
+
+    For the first page, which is HTML, it is its lead.
     """
     for paragraph in doctree.findall(nodes.paragraph):
         text = " ".join(paragraph.astext().split())
@@ -79,9 +82,10 @@ def description(doctree: nodes.document) -> str:
 
 
 def tidy(folder: str | Path) -> None:
-    """Take out of the pages in `folder` what nobody needs: a second and third viewport, scripts
-    that are loaded before they are asked for (which a browser refuses from the disk), and table
-    heads without text.
+    """Take out of the pages in `folder` what nobody needs.
+
+    That is a second and third viewport, scripts that are loaded before they are asked for (which a
+    browser refuses from the disk), and table heads without text.
     """
     for name in STRAY:
         Path(folder, name).unlink(missing_ok=True)
@@ -91,6 +95,7 @@ def tidy(folder: str | Path) -> None:
 
 
 def tidied(page: str) -> str:
+    """Return the page's HTML without what nobody needs in it."""
     head, end, body = page.partition("</head>")
     head = re.sub(r'\s*<link rel="preload"[^>]*>', "", head)
     first, mark, rest = head.partition('<meta name="viewport"')

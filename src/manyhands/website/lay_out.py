@@ -1,5 +1,6 @@
-"""The source folder of the site: what is committed, side by side, with a page in front of each
-kind.
+"""The source folder of the site: what is committed, side by side.
+
+There is a page in front of each kind.
 
 `notebooks/`, `labs/` and `docs/` are arranged as they do in the clone, so that the links between
 them hold.
@@ -30,9 +31,7 @@ OWN_ENTRY = ("docs/GLOSSARY", "docs/CHEAT_SHEET")
 
 
 def lay_out(root: str | Path, folder: str | Path) -> list[Path]:
-    """Write the source of the site into the empty `folder`; returns the paths of its notebooks
-    there.
-    """
+    """Write the source of the site into the empty `folder`; returns the paths of its notebooks."""
     root, folder = Path(root), Path(folder)
     shutil.copytree(
         SETTINGS, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__")
@@ -41,7 +40,7 @@ def lay_out(root: str | Path, folder: str | Path) -> list[Path]:
     todo = [
         "README.md",
         "CONTRIBUTING.md",
-        *_found(root, "docs/*.md"),
+        *_paths(root, "docs/*.md"),
         *(path for unit in there for path in (unit.tutorial, unit.lab) if path),
     ]
     done = set()
@@ -59,7 +58,7 @@ def lay_out(root: str | Path, folder: str | Path) -> list[Path]:
     return [folder / path for unit in there for path in (unit.tutorial, unit.lab) if path]
 
 
-def _found(root: Path, pattern: str) -> list[str]:
+def _paths(root: Path, pattern: str) -> list[str]:
     return [str(path.relative_to(root)) for path in sorted(root.glob(pattern))]
 
 
@@ -89,8 +88,9 @@ def _put(root: Path, path: str, folder: Path) -> list[str]:
 
 
 def _mended_cells(text: str, links: Links) -> str:
-    """The same for the text cells of a notebook; one that cannot be read stays as it is, and is
-    told of later.
+    """Mend the links in the text cells of a notebook.
+
+    A notebook that cannot be read stays as it is, and is told of later.
     """
     try:
         notebook = json.loads(text)
@@ -119,8 +119,9 @@ def _offer_lab(root: Path, unit: Unit, folder: Path) -> None:
 
 
 def _write_lists(root: Path, folder: Path, there: list[Unit], pages: Iterable[str]) -> None:
-    """The pages in front: the first page, tutorials, labs, slides, manuals; and what the header
-    leads to.
+    """Write the pages in front: the first page, tutorials, labs, slides, manuals.
+
+    What the header leads to is written, too.
     """
     texts = [page.removesuffix(".md") for page in sorted(pages) if page.endswith(".md")]
     manuals = [name for name in texts if name not in OWN_ENTRY]

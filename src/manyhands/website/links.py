@@ -15,8 +15,9 @@ PAGES = (".md", ".ipynb")
 
 
 class Links:
-    """The links of one text: `page` is its path in the clone at `root`; `asked` are the files that
-    they lead to.
+    """The links of one text.
+
+    `page` is its path in the clone at `root`; `asked` are the files that they lead to.
 
     The first page takes the place of Start_Here, which only a learner's copy has; a lab's folder is
     its notebook; a unit that is not there yet is the first page's list of units; a deck is opened
@@ -34,41 +35,42 @@ class Links:
         """`text` with the links of the site; code stays as it is."""
         code: list[str] = []
 
-        def put_away(found: re.Match[str]) -> str:
-            code.append(found.group())
+        def put_away(match: re.Match[str]) -> str:
+            code.append(match.group())
             return f"\0{len(code) - 1}\0"
 
         text = _CODE.sub(put_away, text)
         text = _PICTURE.sub(self._picture, text)
         text = _DEFINED.sub(self._definition, _LINK.sub(self._link, text))
-        return re.sub("\0(\\d+)\0", lambda found: code[int(found.group(1))], text)
+        return re.sub("\0(\\d+)\0", lambda match: code[int(match.group(1))], text)
 
-    def _picture(self, found: re.Match[str]) -> str:
-        address = found[1] or found[2]
+    def _picture(self, match: re.Match[str]) -> str:
+        address = match[1] or match[2]
         if re.match(r"[a-z]+:|//", address):
-            return "" if not address.startswith(("data:", "attachment:")) else found.group()
+            return "" if not address.startswith(("data:", "attachment:")) else match.group()
         self.asked.add(os.path.normpath(self.folder / address))
-        return found.group()
+        return match.group()
 
-    def _link(self, found: re.Match[str]) -> str:
-        words, address = found.groups()
-        if not words:  # of a badge
+    def _link(self, match: re.Match[str]) -> str:
+        label, address = match.groups()
+        if not label:  # of a badge
             return ""
         there = self._place(address)
         if there is None:
-            return words
+            return label
         if "slides/built/" in there:
-            return f'<a href="{there}">{words}</a>'
-        return f"[{words}]({there})"
+            return f'<a href="{there}">{label}</a>'
+        return f"[{label}]({there})"
 
-    def _definition(self, found: re.Match[str]) -> str:
-        label, address = found.groups()
+    def _definition(self, match: re.Match[str]) -> str:
+        label, address = match.groups()
         there = self._place(address)
         return "" if there is None else f"[{label}]: {there}"
 
     def _place(self, address: str) -> str | None:
-        """The address in the site of what `address` leads to; None where the site does not have
-        it.
+        """Return the address in the site of what `address` leads to.
+
+        None where the site does not have it.
         """
         target, mark, anchor = address.partition("#")
         if not target or re.match(r"[a-z]+:", address):

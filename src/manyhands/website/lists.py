@@ -1,5 +1,6 @@
-"""The pages in front of the others: the first page, and the lists of tutorials, labs, slides and
-manuals.
+"""The pages in front of the others.
+
+They are the first page, and the lists of tutorials, labs, slides and manuals.
 """
 
 from __future__ import annotations
@@ -98,8 +99,8 @@ def cards(root: Path, there: Iterable[Unit], up: str, heading: str) -> str:
     `up` leads to the first page's folder, and `heading` is the tag of the cards' titles, one level
     below the heading above them.
     """
-    found = [_card(root, unit, up, heading) for unit in there]
-    return '<div class="cards">\n' + "\n".join(found) + "\n</div>"
+    made = [_card(root, unit, up, heading) for unit in there]
+    return '<div class="cards">\n' + "\n".join(made) + "\n</div>"
 
 
 def _card(root: Path, unit: Unit, up: str, heading: str) -> str:
@@ -125,17 +126,17 @@ def breakable(title: str) -> str:
 def covers(root: Path, there: Iterable[Unit]) -> dict[str, str]:
     """{name in `_static/covers`: SVG} of the cards and of the first page."""
     wanted = {"front": FRONT_PICTURE, **{unit.number: f"{unit.number}_cover" for unit in there}}
-    found = {name: root / "slides" / "figures" / f"{figure}.svg" for name, figure in wanted.items()}
+    paths = {name: root / "slides" / "figures" / f"{figure}.svg" for name, figure in wanted.items()}
     return {
         f"{name}.svg": _wider(path.read_text(encoding="utf-8"))
-        for name, path in found.items()
+        for name, path in paths.items()
         if path.is_file()
     }
 
 
 def _wider(text: str) -> str:
-    def frame(found: re.Match[str]) -> str:
-        left, top, width, height = map(float, found[1].split())
+    def frame(match: re.Match[str]) -> str:
+        left, top, width, height = map(float, match[1].split())
         return f'viewBox="{left - WIDER:g} {top:g} {width + 2 * WIDER:g} {height:g}"'
 
     return re.sub(r'viewBox="([^"]*)"', frame, text, count=1)
@@ -146,11 +147,12 @@ def _alt(root: Path, name: str, figure: str) -> str:
     deck, picture = root / "slides" / f"{name}.md", root / "slides" / "figures" / f"{figure}.svg"
     if not (deck.is_file() and picture.is_file()):
         return ""
-    found = re.search(rf"!\[([^\]]+)\]\(figures/{figure}\.svg\)", deck.read_text(encoding="utf-8"))
-    return found[1] if found else ""
+    match = re.search(rf"!\[([^\]]+)\]\(figures/{figure}\.svg\)", deck.read_text(encoding="utf-8"))
+    return match[1] if match else ""
 
 
 def tutorials(root: Path, there: Iterable[Unit]) -> list[str]:
+    """Write the page in front of the tutorials: a card for each unit."""
     return [
         "You can read the tutorials here with all outputs, and predict what their runs will give. "
         "To run them, use `make lab`.\n\n" + TOTAL + cards(root, there, "../", "h2")
@@ -158,6 +160,7 @@ def tutorials(root: Path, there: Iterable[Unit]) -> list[str]:
 
 
 def labs(root: Path, there: Iterable[Unit]) -> list[str]:
+    """Write the page in front of the labs: a table with a download for each."""
     rows = [
         f"| {unit.number} | [{_lab_title(root, unit)}]({unit.name}/{unit.name}.ipynb) | "
         f"{breakable(unit.title)} "
@@ -188,12 +191,13 @@ def _lab_title(root: Path, unit: Unit) -> str:
 
 
 def slides(root: Path, there: Iterable[Unit]) -> list[str]:
+    """Write the page in front of the decks: a table of what they hold."""
     rows = []
     for unit in there:
-        pages, words = _deck(root, unit)
+        pages, subtitle = _deck(root, unit)
         deck = f'<a href="built/{unit.name}.html">{breakable(unit.title)}</a>'
         rows.append(
-            f"| {unit.number} | {deck} | {words} | {pages} "
+            f"| {unit.number} | {deck} | {subtitle} | {pages} "
             f'| <a href="built/{unit.name}.pdf" aria-label="PDF of unit {unit.number}">PDF</a> |'
         )
     return [
@@ -221,19 +225,20 @@ def _deck(root: Path, unit: Unit) -> tuple[int | str, str]:
 
 
 def manuals(texts: Collection[str]) -> list[str]:
-    """The manuals under their headings, each with a sentence; those that `MANUALS` does not name
-    are the last ones.
+    """List the manuals under their headings, each with a sentence.
+
+    Those that `MANUALS` does not name are the last ones.
     """
     named = {name for pages in MANUALS.values() for name in pages}
     lines: list[str] = []
     for title, pages in MANUALS.items():
-        found = {name: words for name, words in pages.items() if name in texts}
+        sentences = {name: sentence for name, sentence in pages.items() if name in texts}
         if title == "For maintainers":
-            found |= {name: "" for name in texts if name not in named}
-        if found:
+            sentences |= {name: "" for name in texts if name not in named}
+        if sentences:
             lines += [
                 f"## {title}\n",
-                *(f"* {_doc(name)}<br>{words}" for name, words in found.items()),
+                *(f"* {_doc(name)}<br>{sentence}" for name, sentence in sentences.items()),
                 "",
             ]
     return lines

@@ -9,7 +9,7 @@ from manyhands.authoring import BuildError
 from manyhands.authoring.slides import find_browser
 
 
-def pdf(page: str | Path, paper: str | Path) -> None:
+def print_pdf(page: str | Path, paper: str | Path) -> None:
     """Print the file `page` to the file `paper`; the page's own style says how large it is."""
     with tempfile.TemporaryDirectory(prefix="mh-", ignore_cleanup_errors=True) as profile:
         sandbox = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []

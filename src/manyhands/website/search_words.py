@@ -12,8 +12,9 @@ COMPOUND = re.compile(r"\w+(?:-\w+)*")
 
 
 class CourseEnglish(SearchEnglish):
-    """English, with compounds and their parts; `splitQuery` does the same in the browser with what
-    a reader types.
+    """English, with compounds and their parts.
+
+    `splitQuery` does the same in the browser with what a reader types.
     """
 
     js_splitter_code = r"""
@@ -23,11 +24,13 @@ var splitQuery = (query) => query
 """
 
     def split(self, input: str) -> list[str]:
-        found = []
+        """Return the words of a text; a compound counts whole and in its parts."""
+        words = []
         for word in COMPOUND.findall(input):
-            found += [word, *word.split("-")] if "-" in word else [word]
-        return found
+            words += [word, *word.split("-")] if "-" in word else [word]
+        return words
 
 
 def setup(app: object) -> None:
+    """Let Sphinx search with the words of `CourseEnglish`."""
     languages["en"] = CourseEnglish

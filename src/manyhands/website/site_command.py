@@ -11,12 +11,13 @@ from pathlib import Path
 from manyhands.authoring import BuildError, UnknownNameError
 from manyhands.command_line import completed, parser, printable
 from manyhands.learner import outcomes
-from manyhands.units import NotAClone, find_root
+from manyhands.units import NotACloneError, find_root
 
 MARK = ".manyhands-site"  # in a folder that this command has made, and may replace
 
 
 def main(argv: list[str]) -> int:
+    """Run `manyhands site`: build the site; returns the exit status."""
     made = parser(
         "site",
         "Build the course as a web site that needs no network and no server: tutorials, labs, "
@@ -36,15 +37,17 @@ def main(argv: list[str]) -> int:
     try:
         root = find_root()
         build(root, Path(options.output or root / "build" / "site").resolve(), options.address)
-    except (BuildError, NotAClone) as error:
+    except (BuildError, NotACloneError) as error:
         print(f"\n{printable(error)}", file=sys.stderr)
         return 2 if isinstance(error, UnknownNameError) else 1
     return 0
 
 
 def build(root: Path, folder: Path, address: str = "") -> None:
-    """Write the site of the clone at `root` into `folder`, which is replaced when all has worked,
-    and not before; `address` is where it will be served, if that is known.
+    """Write the site of the clone at `root` into `folder`.
+
+    The folder is replaced when all has worked, and not before; `address` is where it will be
+    served, if that is known.
     """
     begun = time.monotonic()
     if address and not re.fullmatch(r"https?://[^\s/]+\S*", address):
@@ -61,8 +64,8 @@ def build(root: Path, folder: Path, address: str = "") -> None:
             "another folder, or move that one away."
         )
     print("reading notebooks, labs, decks and manuals ...", flush=True)
-    with tempfile.TemporaryDirectory(prefix="mh-site-") as place:
-        made = _pages(root, Path(place), address)
+    with tempfile.TemporaryDirectory(prefix="mh-site-") as scratch:
+        made = _pages(root, Path(scratch), address)
         folder.parent.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(folder, ignore_errors=True)
         shutil.move(made, folder)
@@ -73,7 +76,7 @@ def build(root: Path, folder: Path, address: str = "") -> None:
     )
 
 
-def _pages(root: Path, place: Path, address: str) -> Path:
+def _pages(root: Path, scratch: Path, address: str) -> Path:
     """The finished site in a folder of `place`."""
     if not find_spec("myst_nb"):
         raise BuildError(
@@ -83,7 +86,7 @@ def _pages(root: Path, place: Path, address: str) -> Path:
     from manyhands.website import broken, heads, printed, sphinx_run
     from manyhands.website.lay_out import lay_out
 
-    source, made = place / "source", place / "site"
+    source, made = scratch / "source", scratch / "site"
     source.mkdir()
     notebooks = lay_out(root, source)
     try:
@@ -93,19 +96,19 @@ def _pages(root: Path, place: Path, address: str) -> Path:
             f"The site was not built:\n  {error}\nTake the file from git, or delete it and run "
             "`manyhands build`."
         ) from None
-    told = [
+    problems = [
         problem for path in notebooks for problem in broken.problems(path, path.relative_to(source))
     ]
-    if told:
+    if problems:
         raise BuildError(
             "The site was not built:\n  "
-            + "\n  ".join(told)
+            + "\n  ".join(problems)
             + "\nRepair the source, then run `make build NB=<unit>`."
         )
     print(f"making pages of {len(notebooks)} notebooks and the texts ...", flush=True)
     sphinx_run.run(root, source, made, address)
     heads.tidy(made)
-    printed.pdf(made / "docs" / "CHEAT_SHEET.html", made / "docs" / "CHEAT_SHEET.pdf")
+    printed.print_pdf(made / "docs" / "CHEAT_SHEET.html", made / "docs" / "CHEAT_SHEET.pdf")
     (made / ".nojekyll").touch()  # or GitHub Pages leaves out _static
     (made / MARK).write_text(
         "made by `manyhands site`, which may replace this folder\n", encoding="utf-8"

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from manyhands.authoring import BuildError
-from manyhands.website.broken import place
+from manyhands.website.broken import cell_place
 
 A_CELL = 10_000  # MyST-NB counts lines so: cell n, from 1, begins at line n * 10000
 _COMPLAINT = re.compile(
@@ -17,8 +17,10 @@ _COMPLAINT = re.compile(
 
 
 def run(root: Path, source: Path, target: Path, address: str = "") -> None:
-    """Write the pages of `source`, which will be served at `address`, into the folder `target`;
-    BuildError with every complaint of Sphinx if it has one.
+    """Write the pages of `source` into the folder `target`.
+
+    They will be served at `address`. Raises BuildError with every complaint of Sphinx, if it has
+    one.
     """
     complaints = source.parent / "complaints.txt"
     command = [
@@ -45,9 +47,11 @@ def run(root: Path, source: Path, target: Path, address: str = "") -> None:
         text=True,
         env=environment,
     )
-    said = complaints.read_text(encoding="utf-8") if complaints.is_file() else ""
-    if told := [in_words(line, source) for line in said.splitlines() if line.strip()]:
-        raise BuildError("The site was not built:\n  " + "\n  ".join(told))
+    lines = complaints.read_text(encoding="utf-8") if complaints.is_file() else ""
+    if sentences := [
+        describe_complaint(line, source) for line in lines.splitlines() if line.strip()
+    ]:
+        raise BuildError("The site was not built:\n  " + "\n  ".join(sentences))
     if done.returncode:
         raise BuildError(
             "Sphinx ended with status "
@@ -55,15 +59,15 @@ def run(root: Path, source: Path, target: Path, address: str = "") -> None:
         )
 
 
-def in_words(line: str, source: Path) -> str:
+def describe_complaint(line: str, source: Path) -> str:
     """A complaint with the file's path in the clone, and for a notebook with its cell."""
-    found = _COMPLAINT.fullmatch(line)
-    if not found:
+    match = _COMPLAINT.fullmatch(line)
+    if not match:
         return line.replace(f"{source}{os.sep}", "")
-    path, number = Path(found["path"]), int(found["line"] or 0)
+    path, number = Path(match["path"]), int(match["line"] or 0)
     name = os.path.relpath(path, source) if path.is_absolute() else str(path)
     if path.suffix == ".ipynb" and number >= A_CELL:
         cell, number = divmod(number, A_CELL)
         notebook = json.loads(path.read_text(encoding="utf-8"))
-        name = place(name, notebook, cell - 1)
-    return f"{name}{f', line {number}' if number else ''}: {found['text']}"
+        name = cell_place(name, notebook, cell - 1)
+    return f"{name}{f', line {number}' if number else ''}: {match['text']}"

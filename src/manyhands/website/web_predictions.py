@@ -1,5 +1,6 @@
-"""Predictions on the pages of the tutorials: `predict` becomes a form, and `settle` the folded
-outcome of its run.
+"""Predictions on the pages of the tutorials.
+
+`predict` becomes a form, and `settle` the folded outcome of its run.
 
 `settings/static/predictions.js` brings them to life in the browser. Without it, the questions and
 the folded outcomes can still be read.
@@ -26,9 +27,10 @@ ONLY = (ast.Import, ast.ImportFrom, ast.Expr)
 
 
 def with_forms(text: str, outcomes: Mapping[str, Any]) -> str:
-    """The notebook `text` with forms and outcomes as outputs of the cells that ask and settle;
-    `outcomes` is {name of a question: what the run gave}. A notebook that cannot be read stays as
-    it is, and is reported elsewhere.
+    """Return the notebook `text` with forms and outcomes in place of predictions.
+
+    They are outputs of the cells that ask and settle. `outcomes` is {name of a question: what the
+    run gave}. A notebook that cannot be read stays as it is, and is reported elsewhere.
     """
     try:
         notebook = json.loads(text)
@@ -43,11 +45,11 @@ def with_forms(text: str, outcomes: Mapping[str, Any]) -> str:
 
 def _change(cell: dict[str, Any], asked: dict[str, Question], outcomes: Mapping[str, Any]) -> None:
     source = "".join(cell["source"])
-    found = calls(source)
-    if not found:
+    asking = calls(source)
+    if not asking:
         return
     shown = []
-    for function, call in found:
+    for function, call in asking:
         if function == "predict":
             question = question_of(call)
             asked[question.name] = question

@@ -1,5 +1,6 @@
-"""Every command, given what it cannot use: it answers with a sentence and exit code 2, and changes
-nothing.
+"""Every command, given what it cannot use.
+
+It answers with a sentence and exit code 2, and changes nothing.
 """
 
 import json
@@ -221,7 +222,7 @@ def place(tmp_path_factory):
 
 def seen(folder):
     """{path: content} of all below a folder, but what commands keep for themselves."""
-    found = {}
+    contents = {}
     for path in sorted(folder.rglob("*")):
         if path.relative_to(folder).parts[0] not in (
             "classroom",
@@ -230,10 +231,10 @@ def seen(folder):
             "jobs",
             "results",
         ):
-            found[str(path)] = (
+            contents[str(path)] = (
                 path.read_bytes() if path.is_file() and not path.is_symlink() else None
             )
-    return found
+    return contents
 
 
 @pytest.fixture(scope="module")
@@ -308,8 +309,9 @@ BROKEN = [
 
 
 def test_a_broken_progress_file_stops_no_command_and_is_kept(place):
-    """`lab` makes the start page; `check` writes the result, and keeps aside what it could not
-    read.
+    """`lab` makes the start page; `check` writes the result.
+
+    `check` keeps aside what it could not read.
     """
     (answer,) = run(place, [{"words": ["lab", "--copy-only"]}])
     assert answer["code"] == 0
@@ -326,8 +328,8 @@ def test_a_broken_progress_file_stops_no_command_and_is_kept(place):
     assert file.read_text() == BROKEN[-1]
     (answer,) = run(place, [{"words": ["check", "work/90_tiny/90_tiny.ipynb"]}])
     assert answer["code"] in (0, 1) and "Traceback" not in answer["err"]
-    kept = [path.read_text() for path in file.parent.glob("progress.broken*.json")]
-    assert json.loads(file.read_text())["90_tiny"]["max"] == 4 and kept == [BROKEN[-1]]
+    broken = [path.read_text() for path in file.parent.glob("progress.broken*.json")]
+    assert json.loads(file.read_text())["90_tiny"]["max"] == 4 and broken == [BROKEN[-1]]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")

@@ -1,5 +1,6 @@
-"""The set-up, with a stand-in for Python that notes what it is asked to do: nothing is downloaded
-or installed here.
+"""The set-up, with a stand-in for Python that notes what it is asked to do.
+
+Nothing is downloaded or installed here.
 """
 
 import ast
@@ -10,6 +11,7 @@ import os
 import re
 import shutil
 import signal
+import ssl
 import subprocess
 import sys
 import time
@@ -21,7 +23,7 @@ import pytest
 from manyhands.cli import bootstrap, horovod_wheel, setup_horovod, setup_plan
 from manyhands.cli import pythons as pythons_module
 from manyhands.cli.installers import SAME, Installer, fetch_python, pip_config
-from manyhands.cli.setup_steps import StepFailed, Steps, explain
+from manyhands.cli.setup_steps import StepFailedError, Steps, explain
 
 ROOT = Path(__file__).resolve().parents[3]
 EARLY = [
@@ -49,7 +51,7 @@ if os.environ.get("FAIL") and os.environ["FAIL"] in said:
 if sys.argv[1:3] == ["-m", "venv"]:
     os.makedirs(sys.argv[3] + "/bin", exist_ok=True)
     shutil.copy(sys.argv[0], sys.argv[3] + "/bin/python")
-elif " uv==" in said and not os.environ.get("NO_UV"):
+elif " uv==" in said:
     shutil.copy(sys.argv[0], os.path.dirname(sys.argv[0]) + "/uv")
 elif "--managed-python" in said:
     print("/fetched/python3.13")
@@ -68,9 +70,7 @@ elif "get_path" in said:
 
 @pytest.fixture
 def clone(tmp_path, monkeypatch):
-    """A clone with the real lists of packages, and a machine on which every Python is the
-    stand-in.
-    """
+    """A clone with the real lists of packages, where every Python is the stand-in."""
     root, folder = tmp_path / "clone", tmp_path / "bin"
     for path in (root, folder, tmp_path / "include"):
         path.mkdir()
@@ -92,11 +92,11 @@ def clone(tmp_path, monkeypatch):
         "MANYHANDS_TORCH_INDEX",
         "MANYHANDS_TORCH_FIND_LINKS",
         "MANYHANDS_PIP",
+        "UV_TORCH_BACKEND",
         "CXX",
     ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PATH", str(folder))
-    monkeypatch.setenv("NO_UV", "1")
     monkeypatch.setenv("CALLS", str(tmp_path / "calls"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(setup_horovod, "NO_SKIPS", False)
@@ -145,14 +145,14 @@ def test_a_bare_clone_is_set_up_in_five_steps_and_the_second_start_does_nothing(
 
 
 def test_programs_do_not_see_what_make_was_told(tmp_path):
-    said = {
+    environ = {
         "PATH": "/usr/bin",
         "HOME": "/home/learner",
         "MAKEFLAGS": " -- ARGS=-x",
         "ARGS": "-x",
         "PYTHONHOME": "/elsewhere",
     }
-    env = setup_plan.Plan(tmp_path, said).environment()
+    env = setup_plan.Plan(tmp_path, environ).environment()
     assert env == {
         "PATH": f"{tmp_path}/.venv/bin:/usr/bin",
         "HOME": "/home/learner",
@@ -170,88 +170,134 @@ def test_torch_alone_may_bring_dependencies(clone):
     assert (
         "tensorflow-cpu==" in listed and "\ntensorflow==" not in listed and "torch==" not in listed
     )
+    assert "\nuv==" in listed, "`make offline` fetches this list, and an offline set-up needs uv"
 
 
-# -- uv, and pip where uv cannot
+# -- uv, which pip installs
 
 
-@pytest.fixture
-def uv(clone, monkeypatch):
-    """The same machine, where pip can get uv."""
-    monkeypatch.delenv("NO_UV")
-    return clone
-
-
-def test_uv_installs_and_asks_the_machine_which_pytorch(uv):
-    bootstrap.set_up(uv)
-    torch, packages, course = [line for line in calls() if line.startswith("pip install")][:3]
-    python = f"--python {uv / '.venv' / 'bin' / 'python'}"
+def test_uv_installs_and_asks_the_machine_which_pytorch(clone):
+    bootstrap.set_up(clone)
+    installed = [line for line in calls() if " install " in line]
+    uv, torch, packages, course = installed[:4]
+    assert uv.startswith("-m pip ") and " uv==" in uv
+    assert all(line.startswith("pip install") for line in installed[1:])
+    python = f"--python {clone / '.venv' / 'bin' / 'python'}"
     assert all(python in line for line in (torch, packages, course))
     assert "--torch-backend auto" in torch and "manyhands-cuda" not in torch and "torch==" in torch
     assert "--no-deps --requirement" in packages and "--editable" in course
 
 
-def test_who_names_a_place_for_pytorch_gets_it_from_there_by_uv_too(uv, monkeypatch):
+def test_who_names_a_place_for_pytorch_gets_it_from_there(clone, monkeypatch):
     monkeypatch.setenv("MANYHANDS_TORCH_FIND_LINKS", "/wheels")
-    bootstrap.set_up(uv)
+    bootstrap.set_up(clone)
     torch = next(line for line in calls() if "torch==" in line)
     assert "--find-links /wheels" in torch and "--torch-backend" not in torch
 
 
-def test_where_torchs_own_index_cannot_be_reached_uv_asks_the_ordinary_one(uv, monkeypatch, capsys):
-    """An institute's mirror, which is much faster with uv than with pip."""
+@pytest.mark.parametrize(("backend", "options"), [("cu130", "--torch-backend cu130"), ("", None)])
+def test_uvs_own_variable_names_the_build_of_pytorch_or_the_ordinary_index(
+    clone, monkeypatch, backend, options
+):
+    """The images of docker/ are built on machines without a GPU, from the user's own index."""
+    monkeypatch.setenv("UV_TORCH_BACKEND", backend)
+    bootstrap.set_up(clone)
+    [torch] = [line for line in calls() if "torch==" in line]
+    assert options in torch if options else "--torch-backend" not in torch
+    assert ("manyhands-cuda.txt" in torch) is (options is None)
+    plan = setup_plan.Plan(clone, os.environ)
+    assert "UV_TORCH_BACKEND" not in plan.installer(None).uv_environment({})  # uv refuses ""
+
+
+def test_where_torchs_own_index_cannot_be_reached_uv_asks_the_ordinary_one(
+    clone, monkeypatch, capsys
+):
+    """An institute's mirror."""
     monkeypatch.setenv("FAIL", "--torch-backend")
     monkeypatch.setenv(
         "FAIL_SAYING", "error: Could not connect, are you offline? Connection refused"
     )
-    bootstrap.set_up(uv)
+    bootstrap.set_up(clone)
     torch = [line for line in calls() if "torch==" in line]
-    assert [line.startswith("-m pip") for line in torch] == [False, False]
-    assert "--torch-backend" not in torch[1] and "manyhands-cuda.txt" in torch[1]
+    assert (
+        len(torch) == 2 and "--torch-backend" not in torch[1] and "manyhands-cuda.txt" in torch[1]
+    )
     assert (
         "uv could not do this with --torch-backend auto (there is no network, or the package index "
         "cannot be reached), so it now asks the ordinary package index" in capsys.readouterr().out
     )
 
 
-def test_where_uv_cannot_pip_does_and_it_is_told(uv, monkeypatch, capsys):
+def test_what_uv_cannot_install_ends_the_step(clone, monkeypatch):
     monkeypatch.setenv("FAIL", " --python ")
     monkeypatch.setenv(
         "FAIL_SAYING", "error: Could not connect, are you offline? Connection refused"
     )
-    bootstrap.set_up(uv)
-    torch = [line for line in calls() if "torch==" in line]
-    assert [line.startswith("-m pip") for line in torch] == [
-        False,
-        False,
-        True,
-    ] and "manyhands-cuda.txt" in torch[2]
-    assert (
-        "uv could not do this (there is no network, or the package index cannot be reached), so pip"
-        " is used instead" in capsys.readouterr().out
-    )
+    with pytest.raises(SystemExit) as stop:
+        bootstrap.set_up(clone)
+    assert len([line for line in calls() if "torch==" in line]) == 2
+    text = str(stop.value)
+    assert "[3/5] PyTorch failed" in text and "there is no network" in text
 
 
-def test_pip_alone_on_request(uv, monkeypatch):
-    monkeypatch.setenv("MANYHANDS_PIP", "1")
-    bootstrap.set_up(uv)
+NO_UV = "ERROR: No matching distribution found for uv==9"
+
+
+def test_where_pip_cannot_get_uv_one_message_says_what_to_do(clone, monkeypatch):
+    monkeypatch.setenv("FAIL", " uv==")
+    monkeypatch.setenv("FAIL_SAYING", NO_UV)
+    with pytest.raises(SystemExit) as stop:
+        bootstrap.set_up(clone)
+    text = str(stop.value)
+    assert "[2/5] virtual environment failed" in text and "could not install uv==" in text
+    assert "does not have uv==9" in text and "no uv on PATH" in text and "PIP_INDEX_URL" in text
+    assert "install uv so that it is on PATH" in text and "PIP_FIND_LINKS" in text
+    assert not any("torch==" in line for line in calls())
+    monkeypatch.delenv("FAIL")
+    bootstrap.set_up(clone)
+    assert any("torch==" in line for line in calls())
+
+
+def test_where_pip_cannot_get_uv_the_one_on_path_serves(clone, monkeypatch, capsys):
+    other = Path(os.environ["PATH"]) / "uv"
+    shutil.copy(other.with_name("python3.11"), other)
+    monkeypatch.setenv("FAIL", " uv==")
+    monkeypatch.setenv("FAIL_SAYING", NO_UV)
+    bootstrap.set_up(clone)
+    assert any(line.startswith("pip install") and "torch==" in line for line in calls())
+    assert f"(the package index does not have uv==9), so {other} is used" in capsys.readouterr().out
+
+
+def test_an_environment_that_has_no_uv_gets_it(clone):
+    """It was made by an earlier version, with pip, or it is conda's."""
+    bootstrap.set_up(clone)
+    (clone / ".venv" / "bin" / "uv").unlink()
+    lock = clone / "constraints.txt"
+    lock.write_text(lock.read_text().replace("psutil==", "psutil==1", 1))
+    calls()
+    bootstrap.set_up(clone)
     made = [line for line in calls() if " install " in line]
-    assert (
-        made
-        and all(line.startswith("-m pip") for line in made)
-        and not any(" uv==" in line for line in made)
-    )
+    assert " uv==" in made[0] and made[1].startswith("pip install") and len(made) == 3
 
 
-def test_what_pip_is_told_uv_is_told(uv):
-    """The environment wins over files, and what is said to uv itself over both; uv wants commas
-    between places of wheels.
+def test_who_asked_for_pip_alone_is_told_that_uv_installs(clone, monkeypatch, capsys):
+    monkeypatch.setenv("MANYHANDS_PIP", "1")
+    bootstrap.set_up(clone)
+    assert "MANYHANDS_PIP is no longer used" in capsys.readouterr().out
+    assert any(line.startswith("pip install") for line in calls())
+
+
+def test_what_pip_is_told_uv_is_told(clone):
+    """The environment wins over files, and what is said to uv itself over both.
+
+    uv wants commas between places of wheels.
     """
     config = pip_config(
         "\n".join(
             [
                 ":env:.index-url='https://mirror/simple'",
                 ":env:.disable-pip-version-check='1'",
+                ":env:.default-timeout='180'",
                 "global.cert='/etc/ca.pem'",
                 "global.extra-index-url='https://one/simple\\nhttps://two/simple'",
                 "global.index-url='https://other/simple'",
@@ -262,27 +308,42 @@ def test_what_pip_is_told_uv_is_told(uv):
         )
     )
     assert config["no-index"] == "true"
-    told = Installer(
-        uv / "bin" / "python", {"SSL_CERT_FILE": "/mine.pem"}, None, uv
+    variables = Installer(
+        clone / "bin" / "python", {"SSL_CERT_FILE": "/mine.pem"}, None, clone
     ).uv_environment(config)
-    assert {name: told[name] for name in SAME.values() if name in told} == {
+    assert {name: variables[name] for name in SAME.values() if name in variables} == {
         "UV_DEFAULT_INDEX": "https://mirror/simple",
         "SSL_CERT_FILE": "/mine.pem",
         "UV_INDEX": "https://one/simple https://two/simple",
         "UV_FIND_LINKS": "/a,/b",
         "ALL_PROXY": "http://proxy:3128",
+        "UV_HTTP_TIMEOUT": "180",
     }
 
 
-def test_a_machine_without_a_python_for_the_course_gets_one_by_uv(uv, monkeypatch):
-    lack = pythons_module.NoPython("none", "install one")
+@pytest.mark.parametrize("files", [[], ["institute.pem"]])
+def test_uv_trusts_the_certificates_of_the_machine_where_there_are_some(
+    tmp_path, monkeypatch, files
+):
+    """As pip does; a bare container has none, and uv then has its own."""
+    (tmp_path / "certs").mkdir()
+    for name in files:
+        (tmp_path / "certs" / name).touch()
+    paths = ssl.get_default_verify_paths()._replace(cafile=None, capath=str(tmp_path / "certs"))
+    monkeypatch.setattr(ssl, "get_default_verify_paths", lambda: paths)
+    env = Installer(tmp_path / "bin" / "python", {}, None, tmp_path).uv_environment({})
+    assert env.get("UV_SYSTEM_CERTS") == ("1" if files else None)
+
+
+def test_a_machine_without_a_python_for_the_course_gets_one_by_uv(clone, monkeypatch):
+    lack = pythons_module.NoPythonError("none", "install one")
     monkeypatch.setattr(sys, "executable", str(Path(os.environ["PATH"]) / "python3.11"))
-    assert fetch_python(uv, Steps(1, uv / "log"), lack) == "/fetched/python3.13"
-    said = Path(os.environ["CALLS"]).read_text().splitlines()
-    assert "python install 3.13" in said and "python find --managed-python 3.13" in said
+    assert fetch_python(clone, Steps(1, clone / "log"), lack) == "/fetched/python3.13"
+    lines = Path(os.environ["CALLS"]).read_text().splitlines()
+    assert "python install 3.13" in lines and "python find --managed-python 3.13" in lines
     monkeypatch.setenv("FAIL", "python install")
-    with pytest.raises(pythons_module.NoPython):
-        fetch_python(uv, Steps(1, uv / "log"), lack)
+    with pytest.raises(pythons_module.NoPythonError):
+        fetch_python(clone, Steps(1, clone / "log"), lack)
 
 
 def test_a_list_that_a_command_needs_is_installed_once_and_not_for_the_others(clone, monkeypatch):
@@ -325,14 +386,14 @@ def test_only_what_changed_is_done_again(clone):
 def test_another_place_for_pytorch_is_used_and_remembered(clone, monkeypatch):
     bootstrap.set_up(clone)
     torch = next(line for line in calls() if "torch==" in line)
-    assert "--force-reinstall" not in torch and "manyhands-cuda.txt" in torch
+    assert "--force-reinstall" not in torch and "--torch-backend" in torch
     monkeypatch.setenv("MANYHANDS_TORCH_INDEX", "file:///elsewhere")
     bootstrap.set_up(clone)
     torch = next(line for line in calls() if "torch==" in line)
     assert (
         "--extra-index-url file:///elsewhere" in torch
         and "--force-reinstall" in torch
-        and "manyhands-cuda.txt" not in torch
+        and "--torch-backend" not in torch
     )
     monkeypatch.delenv("MANYHANDS_TORCH_INDEX")
     bootstrap.set_up(clone)
@@ -444,7 +505,8 @@ def test_a_failed_build_of_horovod_stops_only_a_run_without_skips(clone, monkeyp
 def test_cuda_that_nobody_can_use_is_told(clone, monkeypatch, capsys, tmp_path):
     stand_in = Path(os.environ["PATH"]) / "python3.11"
     stand_in.write_text(
-        stand_in.read_text() + 'if "torch==" in said: print("Collecting nvidia-cublas==13.1")\n'
+        stand_in.read_text()
+        + 'if "torch==" in said: print("Downloading nvidia-cublas (403.5MiB)")\n'
     )
     bootstrap.set_up(clone)
     assert "make lab TORCH_INDEX=" in capsys.readouterr().out
@@ -483,6 +545,14 @@ def test_tensorflow_for_gpus_only_on_request(clone, monkeypatch):
         ),
         ("ERROR: No matching distribution found for torch==9.9", "does not have torch==9.9"),
         (
+            "  cause: Because there is no version of torch==9.9 and you require torch==9.9, we can",
+            "does not have torch==9.9",
+        ),
+        ("  cause: Because torch was not found in the package registry and", "not have torch"),
+        ("Because torch==2.4.0 has no wheels with a matching Python ABI tag", "have torch==2.4.0"),
+        ("  cause: HTTP status server error (503 Service Unavailable) for url", "no network"),
+        ("Failed to download distribution due to network timeout. Try", "no network"),
+        (
             (
                 "The virtual environment was not created successfully because ensurepip is not "
                 "available."
@@ -502,9 +572,7 @@ def test_reasons(log, why):
 
 @pytest.fixture
 def pythons(tmp_path, monkeypatch):
-    """A machine that has just the Pythons that the test makes: `pythons("python3",
-    VERSION="3.12.1")`.
-    """
+    """A machine that has just the Pythons that the test makes: `pythons("python3", "3.12.1")`."""
     monkeypatch.setattr(
         pythons_module.shutil,
         "which",
@@ -540,7 +608,7 @@ def test_a_python_with_header_files_is_preferred(pythons, tmp_path):
 
 def test_the_wrong_python_is_told_with_what_was_found(pythons, tmp_path):
     pythons("python3", "3.10.1")
-    with pytest.raises(pythons_module.NoPython) as stop:
+    with pytest.raises(pythons_module.NoPythonError) as stop:
         pythons_module.find_python({"PYENV_ROOT": str(tmp_path)})
     assert "3.10.1" in stop.value.why and "MANYHANDS_PYTHON" in stop.value.remedy
 
@@ -553,7 +621,7 @@ def test_the_python_that_people_have_will_do(pythons, tmp_path, version):
 
 def test_a_python_without_venv_is_told(pythons, tmp_path):
     pythons("python3.11", "3.11.2", venv=False)
-    with pytest.raises(StepFailed) as stop:
+    with pytest.raises(StepFailedError) as stop:
         pythons_module.find_python({"PYENV_ROOT": str(tmp_path)})
     assert "lacks the venv module" in stop.value.why and "python3-venv" in stop.value.remedy
 
@@ -659,31 +727,32 @@ steps.call(["/bin/sh", "-c", "sleep 77 & echo $! > {tmp_path}/child; echo begun;
 # -- without a network, and with a site's own PyTorch
 
 
-def test_from_the_folder_that_was_carried_here(uv, tmp_path):
-    """No index is asked, Horovod is not built, the hub's proxy is there; programs of the course see
-    nothing of it.
+def test_from_the_folder_that_was_carried_here(clone, tmp_path):
+    """No index is asked, Horovod is not built, and the hub's proxy is available.
+
+    Programs of the course see nothing of it.
     """
-    folder = uv / "offline"
+    folder = clone / "offline"
     key = horovod_wheel.wheel_key({"torch": "2.13.0+cpu"})
     for part in ("wheels", f"horovod/{key}", "proxy-1"):
         (folder / part).mkdir(parents=True)
     (folder / "made_for.json").write_text(json.dumps({"python": "3.11", "torch": "2.13.0+cpu"}))
     (folder / "horovod" / key / "horovod-0.28.1-any.whl").touch()
-    bootstrap.set_up(uv)
+    bootstrap.set_up(clone)
     made = calls()
     assert any("torch==" in line for line in made) and not any(
         "torch-backend" in line or "pip wheel" in line for line in made
     )
-    plan = setup_plan.Plan(uv, os.environ)
-    told = plan.installer(None).environ
-    assert (told["PIP_NO_INDEX"], told["PIP_FIND_LINKS"]) == (
+    plan = setup_plan.Plan(clone, os.environ)
+    environ = plan.installer(None).environ
+    assert (environ["PIP_NO_INDEX"], environ["PIP_FIND_LINKS"]) == (
         "1",
         str(folder / "wheels"),
     ) and "PIP_NO_INDEX" not in plan.environment()
-    assert (uv / ".manyhands" / "proxy-1").is_dir() and plan.pythons() == ("3.11",)
+    assert (clone / ".manyhands" / "proxy-1").is_dir() and plan.pythons() == ("3.11",)
 
 
-def test_the_sites_pytorch_stays_as_it_is(uv, tmp_path, monkeypatch):
+def test_the_sites_pytorch_stays_as_it_is(clone, tmp_path, monkeypatch):
     """What the site has is neither installed nor touched; the rest lies over it.
 
     It is asked for once.
@@ -701,7 +770,7 @@ def test_the_sites_pytorch_stays_as_it_is(uv, tmp_path, monkeypatch):
     for name in ("constraints.txt", "environment.yml", "pyproject.toml"):
         shutil.copy(ROOT / name, clone)
     environ = {"PATH": f"{site / 'bin'}:{os.environ['PATH']}", "MANYHANDS_SITE": "1"}
-    assert pythons_module.site_python(environ) == str(site / "bin" / "python3")
+    assert pythons_module.find_site_python(environ) == str(site / "bin" / "python3")
     plan = setup_plan.Plan(clone, environ)
     subprocess.run(
         [site / "bin" / "python3", "-m", "venv", "--without-pip", plan.prefix], check=True
@@ -721,8 +790,8 @@ def test_the_sites_pytorch_stays_as_it_is(uv, tmp_path, monkeypatch):
 def test_a_site_without_a_pytorch_that_will_do_is_told(pythons, tmp_path, monkeypatch, torch, why):
     pythons("python3", "3.12.1")
     monkeypatch.setattr(pythons_module, "version_of", lambda python, name: torch)
-    with pytest.raises(StepFailed, match="MANYHANDS_SITE=1") as stop:
-        pythons_module.site_python({})
+    with pytest.raises(StepFailedError, match="MANYHANDS_SITE=1") as stop:
+        pythons_module.find_site_python({})
     assert why in stop.value.why and "2.13" in stop.value.remedy
 
 
@@ -770,7 +839,7 @@ def _ended_pipe(data):
 
 def test_stopped_while_it_waits_for_another_set_up(tmp_path):
     stopped = pytest.raises(SystemExit, match="Stopped before the first step")
-    with stopped, bootstrap.failures_told(Steps(5, tmp_path / "log")):
+    with stopped, bootstrap.report_failures(Steps(5, tmp_path / "log")):
         raise KeyboardInterrupt
 
 

@@ -1,5 +1,6 @@
-"""`manyhands certificate`: who gets one, what a signature covers, and that the same points give the
-same file.
+"""`manyhands certificate`: who gets one, and what a signature covers.
+
+The same points give the same file.
 """
 
 import json
@@ -13,7 +14,7 @@ import pytest
 from manyhands.checks import progress
 from manyhands.cli import certificate
 from manyhands.learner import certificate_paper
-from manyhands.learner.certificate_paper import NoCertificate
+from manyhands.learner.certificate_paper import NoCertificateError
 from manyhands.shared import signing
 
 UNITS = [
@@ -46,15 +47,20 @@ def graded(clone, grades=GRADES):
 
 
 def made(**changes):
-    return certificate_paper.certificate(
+    return certificate_paper.make_certificate(
         **{"name": "Ada Lovelace", "path": "one_day", "units": UNITS, "grades": GRADES, **changes}
     )
 
 
 def test_it_says_name_units_points_and_the_day_of_the_last_grade():
-    one = made(name="  Ada \n Lovelace ")
-    assert (one.name, one.points, one.max, one.day) == ("Ada Lovelace", 14.5, 17, "2026-11-25")
-    assert one.units[1] == ("06", "DistributedDataParallel", 5.5, 8)
+    paper = made(name="  Ada \n Lovelace ")
+    assert (
+        paper.name,
+        paper.points,
+        paper.max,
+        paper.day,
+    ) == ("Ada Lovelace", 14.5, 17, "2026-11-25")
+    assert paper.units[1] == ("06", "DistributedDataParallel", 5.5, 8)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +82,7 @@ def test_it_says_name_units_points_and_the_day_of_the_last_grade():
 )
 def test_points_that_were_never_graded_are_refused(grade):
     with pytest.raises(
-        NoCertificate,
+        NoCertificateError,
         match="never graded are not certified. Not graded: 06 DistributedDataParallel",
     ):
         made(grades={**GRADES, "06_ddp": grade})
@@ -84,21 +90,21 @@ def test_points_that_were_never_graded_are_refused(grade):
 
 @pytest.mark.parametrize("name", ["", " \n", "x" * 61, "Ada\x00"])
 def test_a_name_that_is_none_is_refused(name):
-    with pytest.raises(NoCertificate, match="--name"):
+    with pytest.raises(NoCertificateError, match="--name"):
         made(name=name)
 
 
 def test_the_same_points_give_the_same_bytes_in_another_process_too(tmp_path):
-    one = certificate_paper.pdf(made(name="Ada 山田"))
-    assert one.startswith(b"%PDF-") and certificate_paper.brief_of(one)["name"] == "Ada 山田"
-    assert len(one) - one.rindex(b"%%EOF") < 1024, "where readers of PDF look for it"
+    first = certificate_paper.render_pdf(made(name="Ada 山田"))
+    assert first.startswith(b"%PDF-") and certificate_paper.brief_of(first)["name"] == "Ada 山田"
+    assert len(first) - first.rindex(b"%%EOF") < 1024, "where readers of PDF look for it"
     program = (
         "import sys, time; time.sleep(1.1); from manyhands.learner import certificate_paper as "
-        "paper; sys.stdout.buffer.write(paper.pdf(paper.Certificate('Ada 山田', 'one_day', "
+        "paper; sys.stdout.buffer.write(paper.render_pdf(paper.Certificate('Ada 山田', 'one_day', "
         f"{made().units!r}, '2026-11-25')))"
     )
     again = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True).stdout
-    assert again == one and certificate_paper.pdf(made(name="Eve")) != one
+    assert again == first and certificate_paper.render_pdf(made(name="Eve")) != first
 
 
 @pytest.fixture
@@ -107,7 +113,7 @@ def key(tmp_path):
 
 
 def test_a_signature_covers_every_byte(key):
-    data = signing.signed(certificate_paper.pdf(made(by_instructor=True)), key)
+    data = signing.signed(certificate_paper.render_pdf(made(by_instructor=True)), key)
     before, public = signing.verified(data)
     assert public == key.public_key().public_bytes_raw() and data.startswith(before)
     for place in (
@@ -136,12 +142,12 @@ def test_a_signature_covers_every_byte(key):
 
 
 def test_a_line_of_another_certificate_does_not_sign_this_one(key):
-    one, other = (certificate_paper.pdf(made(name=name)) for name in ("Ada", "Eve"))
-    line = signing.signed(one, key)[len(one) :]
+    first, other = (certificate_paper.render_pdf(made(name=name)) for name in ("Ada", "Eve"))
+    line = signing.signed(first, key)[len(first) :]
     with pytest.raises(signing.BadSignatureError, match="was changed"):
         signing.verified(other + line)
     with pytest.raises(signing.BadSignatureError, match="was changed"):
-        signing.verified(signing.signed(one, key) + b"page of mine\n" + line)
+        signing.verified(signing.signed(first, key) + b"page of mine\n" + line)
 
 
 def test_a_key_is_for_its_owner_alone_and_never_overwritten(tmp_path):
@@ -210,12 +216,12 @@ def test_an_instructors_way(clone, capsys, monkeypatch):
         == 0
     )
     assert certificate.main(["--verify", "ada.pdf"]) == 0
-    told = capsys.readouterr().out
+    output = capsys.readouterr().out
     assert (
         "ada.pdf: signed, and unchanged since.\nAda, path One day, 2 units, 14.5 of 17 points, "
         "2026-11-25\nThe key: "
-        in told
-        and "Compare the key" in told
+        in output
+        and "Compare the key" in output
     )
     assert (
         certificate.main(["--verify", "ada.pdf", "--public", "k.pub"]) == 0

@@ -1,5 +1,6 @@
-"""The `manyhands` command as it is typed: what it answers to slips, its version, its help, and what
-a shell completes.
+"""The `manyhands` command as it is typed.
+
+What it answers to slips, its version, its help, and what a shell completes.
 """
 
 import os
@@ -29,7 +30,7 @@ def run(*words):
 def completions(line, tmp_path):
     """What a shell would offer behind `line`."""
     out = tmp_path / "offered"
-    told = {
+    environ = {
         **os.environ,
         "_ARGCOMPLETE": "1",
         "COMP_LINE": line,
@@ -38,7 +39,7 @@ def completions(line, tmp_path):
         "_ARGCOMPLETE_IFS": "\n",
         "_ARGCOMPLETE_STDOUT_FILENAME": str(out),
     }
-    subprocess.run([sys.executable, "-m", "manyhands"], env=told, timeout=60, cwd=ROOT)
+    subprocess.run([sys.executable, "-m", "manyhands"], env=environ, timeout=60, cwd=ROOT)
     return [word.strip() for word in out.read_text().split("\n")]
 
 

@@ -1,5 +1,6 @@
-"""The Makefile and the CI files: every target does what it says, and nothing names a registry or a
-machine.
+"""The Makefile and the CI files.
+
+Every target does what it says, and nothing names a registry or a machine.
 """
 
 import os

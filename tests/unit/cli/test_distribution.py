@@ -1,5 +1,6 @@
-"""What is released: the sdist and the wheel have all that the package needs, one version, and work
-outside a clone.
+"""What is released: the sdist and the wheel.
+
+They have all that the package needs and one version, and work outside a clone.
 """
 
 import os
@@ -45,8 +46,9 @@ def test_the_names_have_the_version(built):
 
 
 def test_the_wheel_has_every_file_of_the_package_with_the_same_content(unpacked):
-    """Also data, pages, challenges and py.typed; and it is built from the sdist, so that has them
-    as well.
+    """Data, pages, challenges and py.typed are included.
+
+    It is built from the sdist, so that has them as well.
     """
     source = {
         path.relative_to(ROOT / "src"): path.read_bytes()

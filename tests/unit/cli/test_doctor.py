@@ -1,5 +1,6 @@
-"""`manyhands doctor` on made-up machines: a PATH with stand-ins for programs, or with nothing at
-all.
+"""`manyhands doctor` on made-up machines.
+
+PATH has stand-ins for programs, or nothing at all.
 """
 
 import json
@@ -12,8 +13,9 @@ from manyhands.cli import doctor
 
 @pytest.fixture
 def machine(tmp_path, monkeypatch):
-    """A machine whose only programs are those that the test makes: `machine("sinfo", "echo 3 nodes
-    idle")`.
+    """A machine whose only programs are those that the test makes.
+
+    `machine("sinfo", "echo 3 nodes idle")` makes one.
     """
     folder = tmp_path / "bin"
     folder.mkdir()
@@ -104,14 +106,14 @@ def test_all_three_daemons_of_slurm_are_needed(machine):
 def test_packages_are_looked_up_and_name_the_units_that_miss_them(machine, monkeypatch):
     there = {"torch": "2.13.0", "tensorflow-cpu": "2.21.0"}
     monkeypatch.setattr(doctor, "package", there.get)
-    found = findings()
-    assert found["PyTorch"].found == "2.13.0" and found["TensorFlow"].found == "2.21.0"
-    assert found["JupyterLab"].found is None and found["Horovod"].found is None
-    assert "10" in found["Horovod"].affects and "06" not in found["Horovod"].affects
+    surveyed = findings()
+    assert surveyed["PyTorch"].found == "2.13.0" and surveyed["TensorFlow"].found == "2.21.0"
+    assert surveyed["JupyterLab"].found is None and surveyed["Horovod"].found is None
+    assert "10" in surveyed["Horovod"].affects and "06" not in surveyed["Horovod"].affects
     assert (
-        "06" in found["PyTorch"].affects
-        and "02" in found["TensorFlow"].affects
-        and "06" not in found["TensorFlow"].affects
+        "06" in surveyed["PyTorch"].affects
+        and "02" in surveyed["TensorFlow"].affects
+        and "06" not in surveyed["TensorFlow"].affects
     )
 
 
@@ -128,13 +130,13 @@ def test_horovod_tells_its_controllers(tmp_path, monkeypatch):
         (tmp_path / "horovod" / framework / "mpi_lib_v2.so").write_bytes(content)
     monkeypatch.setattr(doctor, "package", lambda name: "0.28.1")
     monkeypatch.setattr(doctor.metadata, "distribution", lambda name: Distribution())
-    assert doctor.horovod() == "0.28.1 (tensorflow: Gloo; torch: Gloo and MPI)"
+    assert doctor.horovod_version() == "0.28.1 (tensorflow: Gloo; torch: Gloo and MPI)"
 
 
 def test_too_little_memory_is_told_with_its_amount(monkeypatch, machine):
     monkeypatch.setattr(doctor, "memory_gb", lambda: 2)
-    found = findings()["memory"]
-    assert found.found is None and "2 GB" in found.affects
+    memory = findings()["memory"]
+    assert memory.found is None and "2 GB" in memory.affects
 
 
 def test_the_report_has_every_finding_and_ends_well(machine, capsys):
@@ -146,7 +148,7 @@ def test_the_report_has_every_finding_and_ends_well(machine, capsys):
     assert doctor.main(["--json"]) == 0
     groups = json.loads(capsys.readouterr().out)
     assert list(groups) == ["languages", "frameworks", "devices", "clusters", "isolation"]
-    assert {one["name"] for group in groups.values() for one in group} == set(findings())
+    assert {finding["name"] for group in groups.values() for finding in group} == set(findings())
 
 
 def test_a_program_that_hangs_does_not_hang_the_doctor(machine):

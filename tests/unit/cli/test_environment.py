@@ -1,5 +1,6 @@
-"""One lock: pyproject.toml, constraints.txt, environment.yml, docker/hub.txt and what is installed
-agree.
+"""One lock: all files that name packages agree with it, and so does what is installed.
+
+They are pyproject.toml, constraints.txt, environment.yml and docker/hub.txt.
 """
 
 import re
@@ -30,19 +31,20 @@ FROM_CONDA = dict(re.match(r"([a-z0-9-]+)=?(.*)", line).groups() for line in CON
 
 def asked(*extras):
     """{name: Requirement} of the core and these extras, on this machine."""
-    found = {}
+    requirements = {}
     for text in [*PROJECT["dependencies"], *(text for extra in extras for text in EXTRAS[extra])]:
         needed = Requirement(text)
         if needed.name == "manyhands":
-            found |= asked(*needed.extras)
+            requirements |= asked(*needed.extras)
         elif not needed.marker or needed.marker.evaluate({"extra": ""}):
-            found[canonicalize_name(needed.name)] = needed
-    return found
+            requirements[canonicalize_name(needed.name)] = needed
+    return requirements
 
 
 def brought(names, pins):
-    """These packages and all that they bring along, as the lock has it; a sentence for each that it
-    lacks.
+    """Return these packages and all that they bring along, as the lock has it.
+
+    A package that the lock lacks fails the test with a sentence.
     """
     missing, seen, todo = set(), set(), [(name, "") for name in names]
     while todo:
@@ -82,8 +84,9 @@ def test_every_line_of_the_lock_is_an_exact_pin_and_no_package_has_two():
 
 
 def test_no_other_file_pins_a_package():
-    """A version of a package is written down once; environment.yml has those that conda brings, see
-    below.
+    """A version of a package is written down once.
+
+    environment.yml has those that conda brings, see below.
     """
     pin = re.compile(r"^[A-Za-z0-9._-]+(\[[a-z,-]+\])?===?\d", re.MULTILINE)
     lists = [
@@ -153,8 +156,9 @@ def test_every_pin_runs_on_debians_python():
 
 
 def test_what_make_test_adds_is_the_rest_of_dev_and_changes_nothing_of_the_course():
-    """`make site` and `make test` install it without dependencies; it is there where `make test`
-    has run.
+    """`make site` and `make test` install it without dependencies.
+
+    It is installed where `make test` has run.
     """
     for package in ("sphinx", "pre_commit"):
         pytest.importorskip(package, reason="make site")
@@ -173,8 +177,9 @@ def test_the_full_tensorflow_is_not_pulled_over_tensorflow_cpu():
 
 
 def test_no_package_builds_a_parser_in_every_process_that_reads_a_notebook():
-    """rfc3987-syntax does, for 1.4 s: jsonschema asks for it from 4.25 on, and nbformat imports
-    jsonschema.
+    """rfc3987-syntax does, for 1.4 s.
+
+    jsonschema asks for it from 4.25 on, and nbformat imports jsonschema.
     """
     assert "rfc3987-syntax" not in PINS
 

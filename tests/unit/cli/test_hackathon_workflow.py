@@ -1,5 +1,6 @@
-"""The workflow for a hackathon by pull requests: what it may do, and its shell, run here with a
-`manyhands` that writes down what it is asked.
+"""The workflow for a hackathon by pull requests: what it may do, and its shell.
+
+The shell is run here with a `manyhands` that writes down what it is asked.
 """
 
 import os
@@ -38,7 +39,7 @@ def test_a_pull_request_gets_no_secret_and_a_token_that_only_reads():
         "contents": "write"
     }
     checkouts = [step["with"] for step in tries["steps"] if "checkout" in step.get("uses", "")]
-    assert all(one["persist-credentials"] is False for one in checkouts)
+    assert all(checkout["persist-credentials"] is False for checkout in checkouts)
     # whose code judges
     assert (
         checkouts[0]["ref"] == "${{ github.event.pull_request.base.sha }}"
@@ -102,13 +103,13 @@ def test_each_changed_entry_of_a_pull_request_is_tried_and_one_that_fails_stops_
     (brought / "Makefile").write_text("setup:\n\ttouch oops\n")
     git(brought, "add", "-A")
     git(brought, "commit", "-q", "-m", "theirs")
-    code, asked, said = shell(script("try", "Try the entries of a pull request"))
+    code, asked, output = shell(script("try", "Try the entries of a pull request"))
     assert code == 1 and len(asked) == 6  # one name has a line end
     assert [line for line in asked if line.startswith("hack try brought/entries/")] == [
         f"hack try brought/entries/{name}"
         for name in ("$(touch oops);`touch oops`", "bad", "line", "the rings", "zed")
     ]
-    assert not list(tmp_path.rglob("oops")), said
+    assert not list(tmp_path.rglob("oops")), output
 
 
 def test_what_was_merged_is_judged_once_and_kept_and_the_key_goes(shell, tmp_path):
@@ -119,15 +120,15 @@ def test_what_was_merged_is_judged_once_and_kept_and_the_key_goes(shell, tmp_pat
     )
     git(there, "commit", "-q", "--allow-empty", "-m", "empty")
     git(there, "push", "-q", "origin", "HEAD")
-    code, asked, said = shell(text, TMPDIR=str(tmp_path))
-    assert code == 1 and asked == [] and "HACKATHON_KEY" in said
+    code, asked, output = shell(text, TMPDIR=str(tmp_path))
+    assert code == 1 and asked == [] and "HACKATHON_KEY" in output
     for name in ("bad", "ours", "the rings"):
         entry(tmp_path / "entries", name)
     (tmp_path / "entries" / "link").mkdir()
     (tmp_path / "entries" / "link" / "entry.py").symlink_to("/etc/hostname")
     keys = {"KEY": "secret", "PUBLIC": "public", "TMPDIR": str(tmp_path)}
-    code, asked, said = shell(text, **keys)
-    assert code == 0, said
+    code, asked, output = shell(text, **keys)
+    assert code == 0, output
     assert [line.split(" --key")[0] for line in asked] == [
         "hack judge entries/bad/",
         "hack judge entries/ours/",
@@ -136,7 +137,7 @@ def test_what_was_merged_is_judged_once_and_kept_and_the_key_goes(shell, tmp_pat
     ] and asked[3].startswith("hack board records --public ")
     # nobody has it in the environment
     assert set((tmp_path / "asked.env").read_text().split()) == {"0"}
-    assert "secret" not in said and not list(tmp_path.glob("tmp.*"))
+    assert "secret" not in output and not list(tmp_path.glob("tmp.*"))
     log = subprocess.run(
         ["git", "log", "--name-only", "--format=", "-1"],
         cwd=tmp_path / "origin",

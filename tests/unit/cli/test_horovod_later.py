@@ -44,9 +44,7 @@ if "-m manyhands lab" in said:
 
 @pytest.fixture
 def new(clone, tmp_path, monkeypatch):
-    """A clone with the set-up's own files, on a machine whose build of Horovod ends when the file
-    GO is there.
-    """
+    """A clone with the set-up's own files, whose build of Horovod ends when the file GO exists."""
     for name in EARLY:
         (clone / "src/manyhands" / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / "src/manyhands" / name, clone / "src/manyhands" / name)
@@ -79,8 +77,8 @@ def start(clone, *words):
 
 def lab(clone):
     """What `make lab` prints until JupyterLab would be there."""
-    said, _ = start(clone, "run", "--horovod-later", "manyhands", "lab").communicate(timeout=60)
-    return said
+    output, _ = start(clone, "run", "--horovod-later", "manyhands", "lab").communicate(timeout=60)
+    return output
 
 
 def wait(true, seconds=60):
@@ -122,12 +120,12 @@ def test_a_killed_build_goes_on_at_the_next_start(new):
     wait(lambda: machine.horovod_build(new).startswith("building, 42 %"))
     started = [str(new / "src/manyhands/cli/bootstrap.py"), "horovod"]
     [process] = [
-        one
-        for one in psutil.process_iter(["cmdline"])
-        if (one.info["cmdline"] or [])[1:3] == started
+        member
+        for member in psutil.process_iter(["cmdline"])
+        if (member.info["cmdline"] or [])[1:3] == started
     ]
-    for one in (*process.children(recursive=True), process):
-        one.send_signal(signal.SIGKILL)
+    for member in (*process.children(recursive=True), process):
+        member.send_signal(signal.SIGKILL)
     wait(lambda: not machine.horovod_build(new))
     assert "in the background" in lab(new)
     wait(lambda: machine.horovod_build(new).startswith("building, 97 %"))
@@ -176,9 +174,9 @@ def test_bytecode_that_is_missing_is_written_in_the_background_or_at_once_where_
     start(new, "setup").communicate(timeout=60)
     assert called("compileall") == 1 and called("import torch, torch.distributed") == 0
     for command, also in (("run --horovod-later manyhands lab", ""), ("run pytest", "compileall")):
-        kept = stamp(new)
-        kept.pop("compiled")  # the process in the background was killed
-        (new / ".venv/manyhands-setup.json").write_text(json.dumps(kept))
+        state = stamp(new)
+        state.pop("compiled")  # the process in the background was killed
+        (new / ".venv/manyhands-setup.json").write_text(json.dumps(state))
         Path(os.environ["CALLS"]).write_text("")
         start(new, *command.split()).communicate(timeout=60)
         assert not also or called(also) == 1

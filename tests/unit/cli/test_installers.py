@@ -1,4 +1,4 @@
-"""uv and pip against an index on this machine: each installs from it, by pip's own settings."""
+"""uv against an index on this machine: it installs from there, by pip's own settings."""
 
 import io
 import os
@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from manyhands.cli import offline
-from manyhands.cli.installers import INSTEAD, WITHOUT, Installer
-from manyhands.cli.setup_steps import StepFailed, Steps
+from manyhands.cli.installers import WITHOUT, Installer
+from manyhands.cli.setup_steps import StepFailedError, Steps
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -52,12 +52,12 @@ def empty(tmp_path_factory):
 def installer(tmp_path, index, empty):
     """For a copy of the empty environment; all that pip is told of indexes is this one."""
     shutil.copytree(empty, tmp_path / "venv", symlinks=True)
-    told = {
+    environ = {
         name: value
         for name, value in os.environ.items()
         if not name.startswith(("PIP_", "UV_", "PYTHON", "MANYHANDS_"))
     }
-    told |= {
+    environ |= {
         "PIP_CONFIG_FILE": os.devnull,
         "PIP_INDEX_URL": index,
         "UV_CACHE_DIR": str(tmp_path / "uv"),
@@ -65,7 +65,7 @@ def installer(tmp_path, index, empty):
     }
     steps = Steps(1, tmp_path / "log", io.StringIO())
     steps.begin("packages")
-    return Installer(tmp_path / "venv" / "bin" / "python", told, steps, ROOT)
+    return Installer(tmp_path / "venv" / "bin" / "python", environ, steps, ROOT)
 
 
 def answer(installer):
@@ -74,46 +74,36 @@ def answer(installer):
     ).stdout.strip()
 
 
-def who(installer):
-    return (
-        next(installer.python.parents[1].glob("lib/*/site-packages/tiny-1.0.dist-info/INSTALLER"))
-        .read_text()
-        .strip()
-    )
-
-
 def test_uv_takes_the_index_that_pip_was_told(installer):
     shutil.copy(Path(sys.executable).parent / "uv", installer.uv)
     installer.install("tiny==1.0")
-    assert (answer(installer), who(installer)) == ("42", "uv")
+    assert answer(installer) == "42"
 
 
 def test_uv_asks_the_ordinary_index_where_another_cannot_be_reached(installer):
     shutil.copy(Path(sys.executable).parent / "uv", installer.uv)
     # nobody listens at port 9
-    installer.install("tiny==1.0", only_uv=["--default-index", "http://127.0.0.1:9/simple"])
-    assert (answer(installer), who(installer)) == ("42", "uv")
-    shown = installer.steps.stream.getvalue()
-    assert WITHOUT.partition("{")[0] in shown and INSTEAD.partition("(")[0] + "(" not in shown
+    installer.install("tiny==1.0", first=["--default-index", "http://127.0.0.1:9/simple"])
+    assert answer(installer) == "42"
+    assert WITHOUT.partition("{")[0] in installer.steps.stream.getvalue()
 
 
-def test_pip_does_where_uv_fails(installer):
-    shutil.copy(Path(sys.executable).parent / "uv", installer.uv)
-    installer.environ["UV_DEFAULT_INDEX"] = "http://127.0.0.1:9/simple"  # for uv alone
+def test_an_index_without_uv_is_told(installer):
+    installer.environ["PATH"] = str(installer.uv.parent)
+    with pytest.raises(StepFailedError, match="the package index does not have uv==") as stop:
+        installer.install("tiny==1.0")
+    assert "no uv on PATH" in stop.value.why and "PIP_FIND_LINKS" in stop.value.remedy
+    assert not answer(installer)
+
+
+def test_an_index_without_uv_and_a_uv_on_path(installer):
+    installer.environ["PATH"] = str(Path(sys.executable).parent)
     installer.install("tiny==1.0")
-    assert (answer(installer), who(installer)) == ("42", "pip")
-    assert INSTEAD.partition("(")[0] in installer.steps.stream.getvalue()
+    assert not installer.uv.exists() and answer(installer) == "42"
+    assert f"so {Path(sys.executable).parent / 'uv'} is used" in installer.steps.stream.getvalue()
 
 
-def test_pip_does_where_uv_cannot_be_had(installer):
-    installer.get_uv()
-    installer.install("tiny==1.0")
-    assert not installer.uv.exists() and (answer(installer), who(installer)) == ("42", "pip")
-    assert "the package index does not have uv==" in installer.steps.stream.getvalue()
-
-
-@pytest.mark.parametrize("by", ["uv", "pip"])
-def test_a_folder_that_was_carried_here_is_all_that_is_asked(installer, tmp_path, index, by):
+def test_a_folder_that_was_carried_here_is_all_that_is_asked(installer, tmp_path):
     """pip was told of an index where nobody is."""
     (tmp_path / "carried").mkdir()
     shutil.copytree(tmp_path / "index" / "tiny", tmp_path / "carried" / "wheels")
@@ -121,17 +111,22 @@ def test_a_folder_that_was_carried_here_is_all_that_is_asked(installer, tmp_path
         "PIP_INDEX_URL": "http://127.0.0.1:9/simple",
         **offline.settings(tmp_path / "carried"),
     }
-    if by == "uv":
-        shutil.copy(Path(sys.executable).parent / "uv", installer.uv)
-    installer.install("tiny==1.0")
-    assert (
-        answer(installer),
-        who(installer),
-        installer.steps.stream.getvalue().count("could not"),
-    ) == ("42", by, 0)
-
-
-def test_what_neither_can_install_is_told(installer):
     shutil.copy(Path(sys.executable).parent / "uv", installer.uv)
-    with pytest.raises(StepFailed, match="the package index does not have huge"):
-        installer.install("huge==1.0")
+    installer.install("tiny==1.0")
+    assert answer(installer) == "42" and "could not" not in installer.steps.stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "why"), [("huge", "does not have huge"), ("tiny", "does not have tiny==9")]
+)
+def test_what_the_index_does_not_have_is_told(installer, name, why):
+    shutil.copy(Path(sys.executable).parent / "uv", installer.uv)
+    with pytest.raises(StepFailedError, match=f"the package index {why}"):
+        installer.install(f"{name}==9")
+
+
+def test_an_index_that_cannot_be_reached_is_told(installer):
+    shutil.copy(Path(sys.executable).parent / "uv", installer.uv)
+    installer.environ |= {"UV_DEFAULT_INDEX": "http://127.0.0.1:9/simple", "UV_HTTP_RETRIES": "0"}
+    with pytest.raises(StepFailedError, match="there is no network"):
+        installer.install("tiny==1.0")

@@ -1,5 +1,6 @@
-"""The three commands in a user's environment: what they import, and what is said of an environment
-that lacks something.
+"""The three commands in a user's environment: what they import.
+
+Also what is said of an environment that lacks something.
 """
 
 import os

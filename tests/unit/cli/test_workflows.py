@@ -1,5 +1,6 @@
-"""The workflows for GitHub: what they run is fixed by hash, they may do no more than they need, and
-a tag is checked.
+"""The workflows for GitHub.
+
+What they run is fixed by hash, they may do no more than they need, and a tag is checked.
 """
 
 import os
@@ -17,7 +18,7 @@ USES = re.compile(r"^\s*-?\s*uses:\s*(\S+)(?:\s+(#.*))?$", re.MULTILINE)
 
 
 def uses():
-    return [(path.name, *found) for path in WORKFLOWS for found in USES.findall(path.read_text())]
+    return [(path.name, *use) for path in WORKFLOWS for use in USES.findall(path.read_text())]
 
 
 def test_every_action_is_pinned_by_a_hash_with_its_version():
@@ -49,10 +50,10 @@ def test_a_workflow_says_what_its_token_may_do(path):
 
 
 def step(job, start):
-    [found] = [
+    [match] = [
         step for step in RELEASE["jobs"][job]["steps"] if step.get("name", "").startswith(start)
     ]
-    return found["run"]
+    return match["run"]
 
 
 @pytest.mark.parametrize(

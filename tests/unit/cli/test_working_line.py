@@ -1,5 +1,6 @@
-"""What a command shows while it works: one line on a terminal from the beginning on, and nothing
-elsewhere.
+"""What a command shows while it works.
+
+It is one line on a terminal from the beginning on, and nothing elsewhere.
 """
 
 import io
@@ -36,8 +37,9 @@ class Terminal(io.StringIO):
 
 
 def as_stderr(monkeypatch):
-    """A terminal in the place of stderr; in the test itself, for pytest puts its own there after
-    the fixtures.
+    """A terminal instead of stderr.
+
+    It is set in the test itself, because pytest puts its own there after the fixtures.
     """
     made = Terminal()
     monkeypatch.setattr(sys, "stderr", made)
@@ -138,8 +140,8 @@ def test_a_build_says_which_cell_runs_and_ends_in_one_line(live, tmp_path, monke
     monkeypatch.setattr(make, "build", build)
     assert command.main(["06"]) == 0
     assert ("06.ipynb: cell 2 of 9" in stream.getvalue()) is live
-    said = stream.left() if live else stream.getvalue()
-    assert re.fullmatch(r"06\.ipynb \.\.\. \d\.\d s, unchanged\n", said)
+    shown = stream.left() if live else stream.getvalue()
+    assert re.fullmatch(r"06\.ipynb \.\.\. \d\.\d s, unchanged\n", shown)
 
 
 def test_why_there_is_no_sandbox_is_for_who_asks():

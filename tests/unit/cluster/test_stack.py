@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import pytest
 
-from manyhands.cli.pythons import NoPython, find_python
+from manyhands.cli.pythons import NoPythonError, find_python
 from manyhands.cluster.on_rank import running_call
 from manyhands.cluster.on_rank.stack import Stack, is_user_file
 
@@ -185,7 +185,7 @@ named[told("key")] = told("value")
 def test_the_text_of_a_call_without_positions_in_python_3_10(tmp_path):
     try:
         python = find_python(os.environ, ["3.10"])
-    except NoPython:
+    except NoPythonError:
         pytest.skip("there is no Python 3.10")
     (tmp_path / "calls.py").write_text(CALLS)
     done = subprocess.run(

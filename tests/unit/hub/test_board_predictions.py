@@ -241,7 +241,7 @@ def test_the_page_is_told_counts_and_only_the_staff_gets_it(folder, monkeypatch)
 
 def test_a_learners_calls_reach_the_board(folder, tmp_path, monkeypatch, capsys):
     """`predict` and `settle` as they are, through the socket."""
-    for name in ("_asked", "_kept", "_came", "_forms"):
+    for name in ("_asked", "_predictions", "_came", "_forms"):
         monkeypatch.setattr(predictions, name, {})
     monkeypatch.delenv("MANYHANDS_QUIET", raising=False)
     (tmp_path / "work").mkdir()

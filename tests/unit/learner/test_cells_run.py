@@ -20,8 +20,9 @@ NAME = "00_preflight_tutorial.ipynb"
 
 
 def notebook(*cells):
-    """The text of a notebook; a cell that begins with # is Markdown, and the ids of the code cells
-    are c0, c1, ...
+    """Return the text of a notebook; a cell that begins with # is Markdown.
+
+    The ids of the code cells are c0, c1, ...
     """
     code, made = 0, []
     for source in cells:
@@ -154,8 +155,8 @@ def run_cells(clone, *cells, name=NAME):
 
 
 def left_off(text):
-    found = re.search(r"^\*\*Continue where you left off:\*\* (.*)$", text, re.MULTILINE)
-    return found and found[1]
+    line = re.search(r"^\*\*Continue where you left off:\*\* (.*)$", text, re.MULTILINE)
+    return line and line[1]
 
 
 def tutorial_cell(text):

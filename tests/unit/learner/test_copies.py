@@ -66,8 +66,9 @@ def test_a_tutorial_comes_without_outputs_and_a_lab_with_those_that_are_aims(clo
 
 
 def test_badges_are_for_those_who_do_not_have_the_course_yet(clone):
-    """In a learner's copy, the cell of badges would only lead away; a lab's keeps its link to the
-    tutorial.
+    """In a learner's copy, the cell of badges would only lead away.
+
+    A lab's keeps its link to the tutorial.
     """
     cells = [
         {

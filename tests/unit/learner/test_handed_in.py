@@ -1,5 +1,6 @@
-"""A hub's Start_Here after a lab was handed in with nbgrader: what it says, and the feedback that
-it fetches.
+"""A hub's Start_Here after a lab was handed in with nbgrader.
+
+What it says, and the feedback that it fetches.
 """
 
 import json
@@ -27,8 +28,9 @@ NOTEBOOK = json.dumps({"cells": [], "metadata": {}, "nbformat": 4, "nbformat_min
 
 @pytest.fixture
 def seat(tmp_path, monkeypatch):
-    """An attendee's home with a lab that was fetched, and `submit()` and `give_back(page)`, as
-    nbgrader does both.
+    """An attendee's home with a lab that was fetched.
+
+    `submit()` and `give_back(page)` do what nbgrader does.
     """
     home, shared = tmp_path / "home", tmp_path / "exchange"
     (home / "work" / LAB).mkdir(parents=True)
@@ -71,8 +73,8 @@ def seat(tmp_path, monkeypatch):
 
 def paragraph(text, words):
     """The rest of the paragraph that begins with these words, or None."""
-    found = re.search(rf"^\*\*{words}:\*\* (.*)$", text, re.MULTILINE)
-    return found and found[1]
+    match = re.search(rf"^\*\*{words}:\*\* (.*)$", text, re.MULTILINE)
+    return match and match[1]
 
 
 def link_in(text):
@@ -109,12 +111,12 @@ def test_feedback_on_an_earlier_version_is_said_to_be_that(seat):
     second = seat.submit()
     seat.give_back("first", first)
     start_page.write(seat.home)
-    said = paragraph(start_page.text(seat.home), "Handed in, feedback ready")
-    assert "on an earlier version; handed in again 20" in said
+    line = paragraph(start_page.text(seat.home), "Handed in, feedback ready")
+    assert "on an earlier version; handed in again 20" in line
     seat.give_back("second", second)
     start_page.write(seat.home)
-    said = paragraph(start_page.text(seat.home), "Handed in, feedback ready")
-    assert (seat.home / "work" / link_in(said)).read_text() == "second" and "earlier" not in said
+    line = paragraph(start_page.text(seat.home), "Handed in, feedback ready")
+    assert (seat.home / "work" / link_in(line)).read_text() == "second" and "earlier" not in line
 
 
 def test_due_labs_say_that_they_were_handed_in(seat):

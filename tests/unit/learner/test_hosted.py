@@ -1,5 +1,6 @@
-"""Colab and Kaggle are prepared without changing what they have, and what a notebook lacks there is
-said.
+"""Colab and Kaggle are prepared without changing what they have.
+
+What a notebook lacks there is said.
 """
 
 import json
@@ -33,8 +34,9 @@ UNIT = next(unit for unit in units.units(ROOT) if unit.number == "06")
 
 @pytest.fixture
 def place(monkeypatch):
-    """A place with these packages, in which `refused` cannot be installed; `asked` are the calls of
-    pip.
+    """A place with these packages, in which `refused` cannot be installed.
+
+    `asked` are the calls of pip.
     """
 
     def make(there=COLAB, refused=()):
@@ -144,9 +146,9 @@ def test_one_package_that_cannot_be_installed_does_not_cost_the_others(place):
 def test_what_a_unit_lacks_is_said_in_sentences(place, monkeypatch, unit, there, failed, words):
     place({name: version for name, version in (COLAB | there).items() if version})
     monkeypatch.setattr(hosted, "memory_gb", lambda: 8)
-    found = hosted.lacks(unit, failed)
-    assert bool(found) is bool(words) and all(word in " ".join(found) for word in words)
-    assert all(sentence.endswith(".") for sentence in found)
+    sentences = hosted.describe_lacks(unit, failed)
+    assert bool(sentences) is bool(words) and all(word in " ".join(sentences) for word in words)
+    assert all(sentence.endswith(".") for sentence in sentences)
 
 
 @pytest.mark.parametrize(
@@ -166,10 +168,10 @@ def test_what_a_unit_lacks_is_said_in_sentences(place, monkeypatch, unit, there,
 def test_the_place_is_described(place, monkeypatch, lines, words):
     place()
     monkeypatch.setattr(hosted, "says", lambda *_: lines)
-    assert hosted.here("/content/manyhands").startswith(
+    assert hosted.describe_place("/content/manyhands").startswith(
         "The course is ready in /content/manyhands, beside PyTorch 2.11.0+cu128 and"
     )
-    assert hosted.here().endswith(words)
+    assert hosted.describe_place().endswith(words)
 
 
 def test_what_is_missing_is_named_before_a_minute_passes_and_no_course_is_ready_without_it(

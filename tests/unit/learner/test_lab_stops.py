@@ -1,5 +1,6 @@
-"""`manyhands lab` without a browser: it answers, starts once, and leaves no process, however it
-ends.
+"""`manyhands lab` without a browser.
+
+It answers, starts once, and leaves no process, however it ends.
 """
 
 import fcntl
@@ -45,18 +46,18 @@ def clone(tmp_path):
 
 def ours(clone):
     """All processes that were started for this clone."""
-    found = []
+    processes = []
     for process in psutil.process_iter():
         try:
             if str(clone) in process.environ().get("IPYTHONDIR", "") or str(
                 clone
             ) in process.environ().get("MANYHANDS_ROOT", ""):
-                found.append(process)
+                processes.append(process)
         except (psutil.Error, OSError):
             pass
     return [
         process
-        for process in found
+        for process in processes
         if process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     ]
 
@@ -85,8 +86,8 @@ def start(clone, *arguments):
     printed = []
     for line in process.stdout:
         printed.append(line)
-        if found := re.search(r"https?://\S+", line):
-            return process, found[0]
+        if address := re.search(r"https?://\S+", line):
+            return process, address[0]
     raise AssertionError("".join(printed))
 
 

@@ -22,8 +22,8 @@ def course(tmp_path):
     return tmp_path
 
 
-def keep(root, number, found):
-    (root / outcomes.FILE).write_text(outcomes.text_with(root, number, found))
+def keep(root, number, values):
+    (root / outcomes.FILE).write_text(outcomes.text_with(root, number, values))
     return outcomes.read(root)
 
 

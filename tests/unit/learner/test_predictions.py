@@ -1,5 +1,6 @@
-"""Predictions: what is asked, what is kept, what a learner reads; and that builds see nothing of
-it.
+"""Predictions: what is asked, what is kept, and what a learner reads.
+
+Builds see nothing of it.
 """
 
 import json
@@ -32,7 +33,7 @@ def fresh(monkeypatch):
     """Call it for the state of a new kernel."""
 
     def new():
-        for name in ("_asked", "_kept", "_came", "_forms"):
+        for name in ("_asked", "_predictions", "_came", "_forms"):
             monkeypatch.setattr(predictions, name, {})
 
     new()
@@ -62,9 +63,9 @@ def test_a_number_is_predicted_settled_and_kept(work, capsys):
         "You predicted: 8 messages. The run: 6 messages."
         in capsys.readouterr().out.splitlines()[-1]
     )
-    found = kept(work)
-    assert (found["came"], found["right"], found["surprise"]) == (6, False, 0.415)
-    assert found["locked"] <= found["settled"]
+    prediction = kept(work)
+    assert (prediction["came"], prediction["right"], prediction["surprise"]) == (6, False, 0.415)
+    assert prediction["locked"] <= prediction["settled"]
 
 
 def test_a_choice_is_given_by_its_text_or_its_number(work, capsys):
@@ -158,7 +159,9 @@ def test_in_jupyterlab_the_form_is_shown(kernel, monkeypatch):
     assert '  3. neither\nTo predict: predict("06-apart", guess=...).' in shown[0]["text/plain"]
     predictions._forms["06-apart"].answer.value = "neither"
     kernel.calls["pre_run_cell"](None)
-    assert "You predicted: neither." in predictions.told(Question(*CHOICE[:2], tuple(CHOICE[2])))
+    assert "You predicted: neither." in predictions.describe(
+        Question(*CHOICE[:2], tuple(CHOICE[2]))
+    )
 
 
 @pytest.mark.parametrize("place", ["VS Code", "Colab", "Kaggle", "old widgets", "no widgets"])
@@ -335,8 +338,8 @@ def test_the_questions_of_a_folder_of_notebooks(tmp_path):
     ]
     (tmp_path / "06_ddp.ipynb").write_text(json.dumps({"cells": cells}))
     (tmp_path / "07_torn.ipynb").write_text('{"cells": [')
-    found = questions.questions(tmp_path)
-    assert list(found.values()) == [
+    by_name = questions.questions(tmp_path)
+    assert list(by_name.values()) == [
         Question("06-b", "How many?", unit="messages"),
         Question("06-a", "Which?", ("yes", "no")),
     ]
@@ -378,10 +381,10 @@ def test_the_form_locks_by_its_button_or_when_the_next_cell_runs(work):
     form_of = pytest.importorskip("manyhands.learner.prediction_form").Form
     by_button = form_of(Question("06-a", "Which?", ("closer", "neither")), predictions.lock)
     by_button.button.click()
-    assert "Choose one first" in by_button.said.value and not by_button.answer.disabled
+    assert "Choose one first" in by_button.message.value and not by_button.answer.disabled
     by_button.answer.value = "neither"
     by_button.button.click()
-    assert by_button.answer.disabled and "You predicted: neither." in by_button.said.value
+    assert by_button.answer.disabled and "You predicted: neither." in by_button.message.value
     by_button.answer.value = "closer"  # as a page might still send it
     by_button.button.click()
     by_button.end()
@@ -391,28 +394,31 @@ def test_the_form_locks_by_its_button_or_when_the_next_cell_runs(work):
     by_run.answer.value = "many"
     by_run.button.click()
     assert (
-        "Type a number first" in by_run.said.value and "&lt;b&gt;" in by_run.box.children[0].value
+        "Type a number first" in by_run.message.value
+        and "&lt;b&gt;" in by_run.box.children[0].value
     )
     by_run.answer.value = "7"
     by_run.end()
     skipped.end()
-    assert {name: one["guess"] for name, one in progress.predictions(work, UNIT).items()} == {
+    assert {
+        name: prediction["guess"] for name, prediction in progress.predictions(work, UNIT).items()
+    } == {
         "06-a": "neither",
         "06-b": 7,
     }
-    assert "Not predicted" in skipped.said.value and skipped.answer.disabled
+    assert "Not predicted" in skipped.message.value and skipped.answer.disabled
 
 
 @pytest.fixture
 def shown(monkeypatch):
     """What a notebook shows, [{MIME type: text}]."""
-    found = []
+    outputs = []
     monkeypatch.setattr(predictions, "in_notebook", lambda: True)
     monkeypatch.setattr(predictions, "_show", lambda asked: None)  # the forms have separate tests
     monkeypatch.setattr(
-        pytest.importorskip("IPython.display"), "display", lambda data, raw: found.append(data)
+        pytest.importorskip("IPython.display"), "display", lambda data, raw: outputs.append(data)
     )
-    return found
+    return outputs
 
 
 @pytest.mark.parametrize(

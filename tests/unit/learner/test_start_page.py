@@ -14,7 +14,7 @@ from manyhands.learner.released import due_file
 from manyhands.learner.renewing import Renewal
 from manyhands.units import (
     MARKS,
-    NotAClone,
+    NotACloneError,
     find_root,
     minutes_in_class,
     paths,
@@ -49,8 +49,10 @@ def clone(tmp_path):
 
 def row(text, number):
     """The unit's row of a table; lines that may not be broken are shown with plain spaces."""
-    found = next(line for line in text.splitlines() if line.startswith("|") and number in line[:40])
-    return found.replace("\N{NO-BREAK SPACE}", " ")
+    row_text = next(
+        line for line in text.splitlines() if line.startswith("|") and number in line[:40]
+    )
+    return row_text.replace("\N{NO-BREAK SPACE}", " ")
 
 
 def test_there_are_21_units_numbered_in_order():
@@ -130,7 +132,7 @@ def test_root_is_found_from_below_and_by_name(clone, monkeypatch):
 def test_no_clone_is_said_plainly(monkeypatch, tmp_path):
     monkeypatch.delenv("MANYHANDS_ROOT", raising=False)
     monkeypatch.setattr("manyhands.units._is_clone", lambda folder: False)
-    with pytest.raises(NotAClone, match="This is not a clone of manyhands"):
+    with pytest.raises(NotACloneError, match="This is not a clone of manyhands"):
         find_root(tmp_path)
 
 
@@ -357,8 +359,8 @@ def test_jupyter_finds_what_renews_the_page():
 
     from jupyterlab_server.config import get_federated_extensions
 
-    found = get_federated_extensions([str(EXTENSIONS)])["manyhands-lab"]
-    assert (EXTENSIONS / "manyhands-lab" / found["jupyterlab"]["_build"]["load"]).is_file()
+    extension = get_federated_extensions([str(EXTENSIONS)])["manyhands-lab"]
+    assert (EXTENSIONS / "manyhands-lab" / extension["jupyterlab"]["_build"]["load"]).is_file()
     assert f"--LabApp.extra_labextensions_path={EXTENSIONS}" in command(
         ROOT, "work/Start_Here.md", []
     )

@@ -26,13 +26,13 @@ def cells_of(path):
 
 def asked_and_settled(path):
     """{function: {name: (cell, call)}}; a name that is there twice is an error."""
-    found = {"predict": {}, "settle": {}}
+    names = {"predict": {}, "settle": {}}
     for number, cell in enumerate(cells_of(path)):
         for function, call in calls(cell.source) if cell.cell_type == "code" else []:
             name = call.args[0].value
-            assert name not in found[function], f"{path.name}: {function} of {name} is there twice"
-            found[function][name] = number, call
-    return found["predict"], found["settle"]
+            assert name not in names[function], f"{path.name}: {function} of {name} is there twice"
+            names[function][name] = number, call
+    return names["predict"], names["settle"]
 
 
 @pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
@@ -77,8 +77,8 @@ def test_a_question_is_settled_after_a_run_by_what_the_run_gave(path):
 
 @pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
 def test_the_board_can_read_every_question(path):
-    found, (asked, _) = questions(path.parent), asked_and_settled(path)
-    assert asked.keys() <= found.keys()
-    for question in map(found.get, asked):
+    by_name, (asked, _) = questions(path.parent), asked_and_settled(path)
+    assert asked.keys() <= by_name.keys()
+    for question in map(by_name.get, asked):
         assert len(question.text) <= LONGEST["question"], question
         assert all(len(choice) <= LONGEST["choice"] for choice in question.choices), question

@@ -1,5 +1,6 @@
-"""The pages in front: every unit has a card with a picture and a sentence, and every manual has a
-sentence.
+"""The pages in front.
+
+Every unit has a card with a picture and a sentence, and every manual has a sentence.
 """
 
 import re

@@ -181,8 +181,8 @@ def test_a_group_of_gloo_is_lost_after_a_timeout_and_a_new_one_works(tmp_path):
         text=True,
         timeout=100,
     )
-    found, devices = done.stdout.splitlines()
-    assert ast.literal_eval(found) == [
+    outcome, devices = done.stdout.splitlines()
+    assert ast.literal_eval(outcome) == [
         (0, [2.0, "raises", "raises", 2.0]),
         (1, [2.0, None, "raises", 2.0]),
     ], done.stderr[-2000:]

@@ -21,7 +21,7 @@ from manyhands.command_line import (
 )
 from manyhands.grading import grade_report
 from manyhands.grading.check_command import UnknownLabError, labs, unit_named
-from manyhands.units import NotAClone, find_root
+from manyhands.units import NotACloneError, find_root
 
 if TYPE_CHECKING:
     import argparse
@@ -303,7 +303,7 @@ def _each(
     except KeyboardInterrupt:
         print(f"\n{STOPPED}", file=sys.stderr)
         return 130
-    except (UnknownLabError, NotAClone) as problem:  # known without what takes seconds to load
+    except (UnknownLabError, NotACloneError) as problem:  # known without what takes seconds to load
         return _refused(problem)
     except _refusals() as problem:
         return _refused(problem)

@@ -20,7 +20,7 @@ from manyhands.hub.accounts.lifetime import until
 from manyhands.hub.accounts.table import ATTENDEE, FIRST_UID, LAST_UID, ROLES, Accounts
 from manyhands.hub.folder import LOCK, address, hub_folder, is_classroom, prepare
 from manyhands.machine import local_time
-from manyhands.units import NotAClone
+from manyhands.units import NotACloneError
 
 if TYPE_CHECKING:
     import argparse
@@ -130,7 +130,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _understood(accounts, options)
         prepare(folder)
         ACTIONS[options.action](accounts, options)
-    except (AccountError, NotAClone, OSError) as problem:
+    except (AccountError, NotACloneError, OSError) as problem:
         print(f"manyhands accounts: {printable(problem)}", file=sys.stderr)
         return 1 if isinstance(problem, NotDoneError) else 2
     return 0

@@ -1,5 +1,6 @@
-"""Sphinx's settings for the site; `manyhands site` copies them beside the pages that it lays
-out.
+"""Sphinx's settings for the site.
+
+`manyhands site` copies them beside the pages that it lays out.
 """
 
 from manyhands.units import paths, units
