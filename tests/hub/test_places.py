@@ -1,4 +1,4 @@
-"""Two attendees' sandboxes and the queue for checks, seen by both as the hub's folder of sockets."""
+"""Two attendees' sandboxes and the queue for checks: both see the hub's folder of sockets."""
 
 import subprocess
 import sys

@@ -17,7 +17,7 @@ PLACES = "places.sock"  # the socket of `manyhands.hub.services.check_queue`
 
 
 def hub_folder(named: str | None = None) -> Path:
-    """The folder named, or `MANYHANDS_HUB`, or `.manyhands/hub` in the clone; raises NotACloneError."""
+    """The folder named, `MANYHANDS_HUB`, or the clone's `.manyhands/hub`; raises NotACloneError."""
     named = named or os.environ.get("MANYHANDS_HUB")
     return Path(os.path.realpath(named)) if named else find_root() / ".manyhands" / "hub"
 

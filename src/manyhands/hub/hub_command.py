@@ -75,7 +75,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _walls(root: Path, options: argparse.Namespace) -> str:
-    """The first line: what keeps attendees apart. Raises CannotStartError where it cannot be made."""
+    """The first line: what keeps attendees apart. Raises CannotStartError where nothing can."""
     image, jobs = options.image, options.slurm
     if not is_classroom():
         if image or jobs:

@@ -273,7 +273,7 @@ def _load(certificate: str, key: str) -> None:
 
 
 def check_folder(folder: Path) -> None:
-    """Raises WrongUsageError where the path of the hub's folder is too long for the sockets in it."""
+    """Raise WrongUsageError where the path of the hub's folder is too long for its sockets."""
     longest = max(len(os.fsencode(sockets(folder) / name)) for name in (BOARD, DOORS, PLACES))
     if longest > SOCKET_BYTES:
         raise WrongUsageError(

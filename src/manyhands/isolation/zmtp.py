@@ -58,7 +58,10 @@ class Wire:
             raise ConnectionCutError from None
 
     def send(self, parts: Sequence[bytes], until: float) -> None:
-        """Send a message. Raises TimeoutError where the kernel does not take it in time, ConnectionCutError."""
+        """Send a message.
+
+        Raises TimeoutError where the kernel does not take it in time, and ConnectionCutError.
+        """
         flags = [MORE] * (len(parts) - 1) + [0]
         self.socket.settimeout(max(0.1, until - time.monotonic()))
         try:

@@ -61,7 +61,7 @@ def _raw(key: Ed25519PrivateKey) -> bytes:
 
 
 def load_key(path: str | Path) -> Ed25519PrivateKey:
-    """The private key in a file that `new_key` made; BadKeyError, or OSError where there is none."""
+    """The private key in a file that `new_key` made; raises BadKeyError or OSError."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 

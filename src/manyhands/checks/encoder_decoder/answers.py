@@ -1,4 +1,4 @@
-"""What the ranks answer in the experiments of unit 12's checks (`ranks`), and `diagnosis` judges."""
+"""What ranks report in the experiments of unit 12's checks (`ranks`), and `diagnosis` judges."""
 
 from __future__ import annotations
 

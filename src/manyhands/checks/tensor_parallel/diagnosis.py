@@ -71,7 +71,7 @@ def mark_small_groups(found: list[C]) -> list[C]:
 
 
 def value_problem(case: LayerCase) -> Problem | None:
-    """Judge the output. `case`: what one rank reports about one run (see `compare_ranks.try_out`)."""
+    """Judge the output. `case` is what one rank reports of one run (`compare_ranks.try_out`)."""
     value = case["value"]
     at: dict[str, Any] = {key: case[key] for key in ("rank", "size", "members")}
     if not value["right"]:

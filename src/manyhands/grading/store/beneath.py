@@ -95,7 +95,7 @@ class Below:
         return files if len(seen) < ENTRIES else [*files, FolderEntry(MORE, "deep")]
 
     def _inside(self, folder: str, most: int) -> list[FolderEntry]:
-        """[FolderEntry] in one folder, at most so many; of the folder itself where that cannot be."""
+        """[FolderEntry] in a folder, at most so many; of the folder itself where that cannot be."""
         if folder.count("/") >= DEPTH or len(os.fsencode(folder)) > PATH_BYTES:
             return [FolderEntry(folder, "deep")]
         try:

@@ -82,7 +82,7 @@ def name_problem(folder: str | Path) -> str | None:
 
 
 def checked(text: str, name: str = ENTRY) -> str:
-    """The text of an entry that did not come as a file, if it may be one; raises `BadEntryError`."""
+    """The text of an entry that is not a file, if it may be one; raises `BadEntryError`."""
     try:
         data = text.encode()
     except UnicodeEncodeError:

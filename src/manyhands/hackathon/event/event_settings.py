@@ -131,7 +131,8 @@ def read(folder: str | Path) -> Settings:
 def _problem(settings: dict[str, Any]) -> str | None:
     wanted = set(Settings.__dataclass_fields__)
     if set(settings) != wanted:
-        return f"missing: {sorted(wanted - set(settings))}; not known: {sorted(set(settings) - wanted)}."
+        missing, unknown = sorted(wanted - set(settings)), sorted(set(settings) - wanted)
+        return f"missing: {missing}; not known: {unknown}."
     if not isinstance(settings["title"], str) or not settings["title"].isprintable():
         return "title must be text in quotes that can be printed."
     for name in ("begins", "ends"):

@@ -78,7 +78,7 @@ class DeviceMemory:
     # ------------------------------------------------------------ arrays
 
     def keep(self, what: What, tensors: Iterable[torch.Tensor]) -> int:
-        """The number of what is kept from now on; `RefusedError` if there is no room for its tensors."""
+        """The number of what is kept from now on; `RefusedError` if its tensors find no room."""
         storages = {
             tensor.untyped_storage().data_ptr(): tensor.untyped_storage().nbytes()
             for tensor in tensors

@@ -132,7 +132,7 @@ def gpu_devices(account: Account, devices: Iterable[str | Path]) -> list[str]:
 
 
 def _frame(memory_bytes: int = 2**26) -> list[str]:
-    """The empty sandbox with the system's programs; what is in its memory folders counts as memory."""
+    """The empty sandbox with the system's programs; its memory folders count as memory."""
     from manyhands.isolation.bubblewrap import system_folders
 
     arguments = [

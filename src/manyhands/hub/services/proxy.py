@@ -36,7 +36,7 @@ def node() -> Path:
 
 
 def command(cache: str | Path) -> list[str]:
-    """The proxy's command line; it is installed below `cache` at the first use. Raises NoProxyError."""
+    """The proxy's command line, installed below `cache` at the first use. Raises NoProxyError."""
     version = hashlib.sha256(b"".join((LISTS / name).read_bytes() for name in NAMES)).hexdigest()[
         :12
     ]
