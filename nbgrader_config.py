@@ -1,7 +1,6 @@
-"""For instructors: nbgrader's own commands and formgrader, when they are started here
-(docs/GRADING.md).
+"""Settings for instructors who start nbgrader's own commands or formgrader in this folder.
 
-What may be set beside it stands in nbgrader's documentation, for example
+See docs/GRADING.md. nbgrader's documentation lists what else you may set here, for example
 `c.AssignLatePenalties.plugin_class = ...` or `c.ExchangeCollect.before_duedate = True`.
 """
 

@@ -1,5 +1,7 @@
-"""The board's service without a hub: a folder with accounts and one unit, and a stand-in for the
-hub that takes a name for its owner's token.
+"""The board's service without a hub.
+
+It has a folder with accounts and one unit, and a stand-in for the hub that takes a name for its
+owner's token.
 """
 
 import asyncio
@@ -30,8 +32,9 @@ class KnownPeople(AsyncHubOAuth):
 
 
 def write_accounts(folder, roles, **changes):
-    """Open accounts {name: role}; the first has the number of the user that runs this. changes:
-    {name: fields}.
+    """Open accounts {name: role}; the first has the number of the user that runs this.
+
+    `changes` is {name: fields}, the fields of an account that differ from the usual ones.
     """
     accounts = [
         Account(
@@ -48,8 +51,9 @@ def write_accounts(folder, roles, **changes):
 
 
 def write_unit(folder, checks):
-    """The unit's reference and released lab: {check: [(name, text, points)]}, without criteria for
-    a check that shows no record.
+    """Write the unit's reference and released lab: {check: [(name, text, points)]}.
+
+    A check that shows no record has no criteria.
     """
     shown, cells = {}, [{"metadata": {}}]
     for check, criteria in checks.items():

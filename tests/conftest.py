@@ -1,5 +1,6 @@
-"""The order of all tests, cheap ones first; which of them stay together where processes share them;
-and the tests that need a GPU.
+"""The order of all tests, which of them share a process, and the tests that need a GPU.
+
+Cheap tests come first. Tests stay together where the processes of a run share them.
 """
 
 import importlib.util
@@ -35,9 +36,10 @@ def cost(item):
 
 
 def together(nodeid):
-    """The name of the tests that run in one process, one after the other: those of a file; all of
-    hubs, whose attendees have the same user numbers; of the wrong solutions, those of a unit, which
-    share a kernel.
+    """The name of the group of tests that run in one process, one after the other.
+
+    The tests of a file form a group. So do all tests of hubs, because their attendees have the same
+    user numbers, and the wrong solutions of a unit, because they share a kernel.
     """
     path, _, name = nodeid.partition("::")
     if path.startswith("tests/hub/"):
@@ -62,8 +64,10 @@ def pytest_xdist_make_scheduler(config, log):
 
 
 def pytest_collection_modifyitems(config, items):
-    """Sort (the order inside a folder stays), leave what has a target to that (`make
-    test-containers`, `make test-oldest`, `make test-wheel`), and skip what needs a GPU where there
+    """Sort the tests, and leave out those that have a target of their own or lack a GPU.
+
+    The order inside a folder stays. `make test-containers`, `make test-oldest` and
+    `make test-wheel` run the tests that are left to them. What needs a GPU is skipped where there
     is none, in CI too.
     """
     items.sort(key=cost)

@@ -1,10 +1,10 @@
-"""Run at the start of each measured process (see coverage_run.py): what ranks and kernels have
-counted survives SIGKILL.
+"""Let what ranks and kernels have counted survive SIGKILL.
 
-A measured process saves its data and ends when it gets a signal that nothing else uses. `os.kill`
-and `os.killpg` send that signal first, wait for a moment, and then do what they were asked for. To
-whoever waits for the process, it has ended by SIGKILL in both cases. A process that hangs in a
-library does not answer, so its lines are not counted.
+This is run at the start of each measured process (see coverage_run.py). A measured process saves
+its data and ends when it gets a signal that nothing else uses. `os.kill` and `os.killpg` send that
+signal first, wait for a moment, and then do what they were asked for. To whoever waits for the
+process, it has ended by SIGKILL in both cases. A process that hangs in a library does not answer,
+so its lines are not counted.
 """
 
 import os
@@ -28,8 +28,9 @@ def save_and_end(number, frame):
 
 
 def listens(pid):
-    """Whether the process has a handler for the signal, which else would end it in a different
-    way.
+    """Whether the process has a handler for the signal.
+
+    Without a handler, the signal would end the process in a different way.
     """
     with open(f"/proc/{pid}/status") as file:
         caught = next(line for line in file if line.startswith("SigCgt:"))

@@ -1,5 +1,4 @@
-"""The tests with coverage.py, which also counts the lines that kernels, ranks and commands run:
-`make coverage`.
+"""Run the tests with coverage.py, in kernels, ranks and commands too: `make coverage`.
 
     python -m tests.coverage_run                      every test, then a table and pages in build/coverage/pages
     python -m tests.coverage_run tests/unit -k mesh   the arguments are pytest's

@@ -1,5 +1,6 @@
-"""The sdist and the wheel of this clone, built as a release builds them, but without a network:
-with the setuptools that is installed here.
+"""The sdist and the wheel of this clone, built as a release builds them.
+
+However, the build has no network, so it uses the setuptools that is installed here.
 """
 
 import shutil

@@ -1,5 +1,6 @@
-"""`manyhands hack` as on an attendee's server: the command, the board's socket, an event with a
-team of the user who runs this.
+"""`manyhands hack` as it runs on an attendee's server.
+
+This brings the command, the board's socket, and an event with a team of the user who runs this.
 """
 
 import asyncio
@@ -16,8 +17,9 @@ ROLES = {"ann": "attendee", "ben": "attendee", "eve": "attendee", "tea": "instru
 
 
 def make_event(folder, team="Ring", others=(), an_hour=6):
-    """A hub's folder with accounts and an event that goes on now; ann is in the team, each of
-    `others` alone in one.
+    """A hub's folder with accounts and an event that goes on now.
+
+    ann is in the team, and each of `others` is alone in a different one.
     """
     write_accounts(folder, ROLES | dict.fromkeys(others, "attendee"))
     path = event_settings.write_template(folder / NAME)
@@ -35,8 +37,9 @@ def make_event(folder, team="Ring", others=(), an_hour=6):
 
 
 def with_hub(folder, monkeypatch, use):
-    """`use(hack, service)` while the board listens; hack(*words) runs the command, and gives its
-    exit code.
+    """Call `use(hack, service)` while the board listens.
+
+    hack(*words) runs the command and returns its exit code.
     """
 
     async def run():

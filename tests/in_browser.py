@@ -1,8 +1,7 @@
-"""A real Chromium for the tests of pages: one for all tests of a process, since Playwright runs
-only once in it.
+"""A real Chromium for the tests of pages.
 
-Pictures of what was seen are kept in the test's temporary folder, or in MANYHANDS_SCREENSHOTS where
-that is set.
+All tests of a process share one, because Playwright runs only once in a process. Pictures of what
+was seen are kept in the test's temporary folder, or in MANYHANDS_SCREENSHOTS where that is set.
 """
 
 import os

@@ -1,5 +1,6 @@
-"""Tests that need a system package: skipped with the command that mends it, or failed where skips
-are forbidden.
+"""Skip tests that lack a system package, and show the command that installs it.
+
+Where skips are forbidden, such a test fails instead.
 """
 
 import importlib.util
@@ -18,8 +19,9 @@ def lacking(what, remedy):
 
 
 def search(name, *folders):
-    """The path of a program, in PATH, in the administrator's folders, or in `folders`; None where
-    it is not.
+    """The path of a program, or None where it is not found.
+
+    It is looked for in PATH, in the administrator's folders, and in `folders`.
     """
     return shutil.which(
         name, path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin", "/sbin", *folders])

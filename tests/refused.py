@@ -1,5 +1,6 @@
-"""Requests of a browser that a page of ours refuses: all that a foreign page, an old form or a
-hand-written request may send, and pairs of them.
+"""Requests of a browser that a page of ours refuses, and pairs of them.
+
+They cover all that a foreign page, an old form or a hand-written request may send.
 """
 
 import random

@@ -25,8 +25,9 @@ def forget():
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path_factory, monkeypatch):
-    """References are kept in a folder of the test run, not in the user's; all its processes share
-    it.
+    """Keep references in a folder of the test run, not in the user's.
+
+    All processes of the test run share it.
     """
     mine = tmp_path_factory.getbasetemp()
     monkeypatch.setenv(

@@ -1,8 +1,7 @@
-"""Which tests need no second run: what they depend on is as it was when they passed last, on this
-machine.
+"""Which tests need no second run, because what they depend on is as it was when they last passed.
 
-For the tests of mutants, the dearest, in `make test` of a developer's clone
-(MANYHANDS_UNCHANGED=skip). CI runs everything.
+This is remembered for this machine only. It is for the tests of mutants, the most expensive ones,
+in `make test` of a developer's clone (MANYHANDS_UNCHANGED=skip). CI runs everything.
 """
 
 import hashlib
@@ -31,9 +30,7 @@ def wanted():
 
 
 def checks_named(text, folder):
-    """The names in `folder` (manyhands.checks) that a text imports, and those that these import in
-    their turn.
-    """
+    """The names in `folder` (manyhands.checks) that a text imports, directly or through others."""
     found, todo = set(), set(NAMED.findall(text))
     while todo:
         name = todo.pop()
@@ -45,8 +42,9 @@ def checks_named(text, folder):
 
 
 def depends_on(unit, root=ROOT):
-    """The files that decide how a unit's mutants end: its solution, its checks, the package below
-    them, the tests, the pins.
+    """The files that decide how a unit's mutants end.
+
+    They are its solution, its checks, the package below them, the tests, and the pinned versions.
     """
     package, solution = root / "src" / "manyhands", root / "solutions" / unit
     checks = checks_named((solution / f"{unit}.ipynb").read_text(), package / "checks")

@@ -1,5 +1,6 @@
-"""Named wrong solutions and other right ones: their files, and a warm kernel that runs them (see
-tests/mutants/README.md).
+"""Named wrong solutions and alternative right ones, and a warm kernel that runs them.
+
+See tests/mutants/README.md for their files.
 """
 
 import ast
@@ -95,8 +96,9 @@ def read(unit, path):
 
 
 def defined_and_used(cell):
-    """(names that a code cell gives a value at its top level, global names and strings in it): a
-    check is told `"make_buckets"` where the function is on the ranks.
+    """(names that a code cell gives a value at its top level, global names and strings in it).
+
+    The strings count because a check is given `"make_buckets"` where the function is on the ranks.
     """
     source = (
         re.sub(r"^[%!].*", "", cell.source, flags=re.MULTILINE) if cell.cell_type == "code" else ""
@@ -131,8 +133,10 @@ def of_unit(unit):
 
 @dataclass
 class Outcome:
-    """What became of a mutant: its criteria, the same with every verdict forged, and what was
-    shown.
+    """What became of a mutant.
+
+    `criteria` are its criteria, `forged` the same with every verdict forged, and `text`
+    what was shown.
     """
 
     criteria: list
@@ -181,8 +185,9 @@ class Warm:
         self.folder.cleanup()
 
     def _run_solution(self):
-        """{grade_id: outputs}; a plan ends with the last check, before the cell that stops the
-        cluster.
+        """Run the solution and return {grade_id: outputs}.
+
+        A plan ends with the last check, before the cell that stops the cluster.
         """
         shown = {}
         for step in notebooks.plan_of_solution(self.solution).steps:
@@ -204,8 +209,10 @@ class Warm:
 
     @cached_property
     def reach(self):
-        """{check: the grade_ids of the answers that it uses: the one of its own name, and those it
-        comes to by names, through other cells too}.
+        """{check: the grade_ids of the answers that it uses}.
+
+        These are the answer with the check's own name and those that the check reaches by names,
+        through other cells too.
         """
         cells = [
             (notebooks.grade_id(cell), *defined_and_used(cell)) for cell in self.solution.cells
@@ -226,8 +233,9 @@ class Warm:
         return found
 
     def checks_of(self, mutant):
-        """The check cells that use an answer it replaces, in order; of these, where the mutant
-        names some under `runs`, only they.
+        """The check cells that use an answer that the mutant replaces, in order.
+
+        If the mutant names some checks under `runs`, only these are returned.
         """
         named = words(mutant.facts.get("runs", []))
         assert {name + "-check" for name in named} <= set(self.checks), (
@@ -237,8 +245,9 @@ class Warm:
         return [name for name in using if not named or name.removesuffix("-check") in named]
 
     def try_out(self, mutant):
-        """Run a mutant's answers and the checks after them, then put the solution's answers
-        back.
+        """Run a mutant's answers and the checks after them.
+
+        The solution's answers are put back afterwards.
         """
         unknown = set(mutant.cells) - set(self.by_name)
         assert not unknown, f"the lab has no answer {sorted(unknown)}"

@@ -1,6 +1,4 @@
-"""Each wrong solution is rejected with the message written for it; each other right one is
-accepted.
-"""
+"""Each wrong solution is rejected with its own message, and each alternative right one accepted."""
 
 import os
 

@@ -1,5 +1,6 @@
-"""Lab 20: a grader's data are drawn anew, so an entry that is called right must have the room that
-its own check asks for.
+"""Lab 20: an entry that is called right has the room that its own check asks for.
+
+It needs that room because a grader's data are drawn anew.
 """
 
 import pytest

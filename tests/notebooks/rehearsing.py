@@ -1,10 +1,10 @@
-"""Run in a notebook's kernel before its first cell (PYTHONSTARTUP): each cell on a torch cluster is
-rehearsed.
+"""Rehearse each cell on a torch cluster.
 
-What the ranks asked of torch.distributed goes to the file REHEARSED, a line of JSON for each call
-of `px` or `run` that ended well: the cell, its number of events, the findings. Nothing is printed,
-and nothing else of the notebook is touched. Cells that are given less patience than the checks have
-are left alone: they show a hang.
+This is run in a notebook's kernel before its first cell (PYTHONSTARTUP). What the ranks asked of
+torch.distributed goes to the file REHEARSED, a line of JSON for each call of `px` or `run` that
+ended well: the cell, its number of events, the findings. Nothing is printed, and nothing else of
+the notebook is touched. Cells that are given a shorter timeout than the checks have are left alone
+because they show a hang.
 """
 
 

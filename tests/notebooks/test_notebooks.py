@@ -1,6 +1,7 @@
-"""nbval runs every notebook of the tutorial and every solution, some side by side, and compares
-every output. While they run, what they ask of torch.distributed is rehearsed for GPUs
-(rehearsing.py): it finds nothing that their text does not announce.
+"""nbval runs every notebook of the tutorial and every solution, and compares every output.
+
+Some of them run side by side. While they run, what they ask of torch.distributed is rehearsed for
+GPUs (rehearsing.py): it finds nothing that their text does not announce.
 """
 
 import json
@@ -95,8 +96,9 @@ def rehearsed(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def verdicts(request, rehearsed):
-    """The verdicts of the notebooks that this session tests; all are on their way when the first is
-    asked for.
+    """The verdicts of the notebooks that this session tests.
+
+    All notebooks have been started by the time the first verdict is asked for.
     """
     wanted = dict.fromkeys(
         item.callspec.params["name"]

@@ -35,8 +35,9 @@ def run(command, **options):
 
 @pytest.fixture(scope="module")
 def course(tmp_path_factory):
-    """A clone, set up over an environment that has nothing but this PyTorch and NumPy, as a site's
-    module has.
+    """A clone, set up over an environment that has nothing but this PyTorch and NumPy.
+
+    A site's module offers such an environment.
     """
     site, clone = tmp_path_factory.mktemp("site"), tmp_path_factory.mktemp("clone") / "manyhands"
     index = os.environ.get("MANYHANDS_TORCH_INDEX")

@@ -1,15 +1,14 @@
-"""What a rank may ask of the operating system once an entry runs in it: what is listed here, and
-nothing else.
+"""The only system calls that a rank may make once an entry runs in it.
 
-Its room has no network and no file that can be written. Everything else through which two rooms, or
-two runs in one room, could exchange a number is refused: new processes, sockets, pipes, locks and
-hints on files that both see, queues and keys and memory that stay in the kernel, calls that show or
-change which pages of a library are in memory, and calls that count for the whole machine or for all
-processes of a user (contexts of asynchronous I/O, timers, the numbers of files without a name). A
-list of what is refused was never complete, because the kernel gains calls with each version; so
-this is the list of what Python and torch need after they have been loaded. A call that is missing
-here gives PermissionError. The same filter is what there is of a wall around ranks without rooms
-(`open_judge`). It cannot be taken off again.
+Its sandbox has no network and no file that can be written. Everything else through which two
+sandboxes, or two runs in one sandbox, could exchange a number is refused: new processes, sockets,
+pipes, locks and hints on files that both see, queues and keys and memory that stay in the kernel,
+calls that show or change which pages of a library are in memory, and calls that count for the whole
+machine or for all processes of a user (contexts of asynchronous I/O, timers, the numbers of files
+without a name). A list of what is refused was never complete, because the kernel gains calls with
+each version; so this is the list of what Python and torch need after they have been loaded. A call
+that is missing here gives PermissionError. The same filter is what there is of a wall around ranks
+without a sandbox (`open_judge`). It cannot be taken off again.
 """
 
 from __future__ import annotations
@@ -185,16 +184,19 @@ def _checked(argument: int, how: str, values: int | tuple[int, ...]) -> list[Ste
 
 
 def _futex() -> list[Step]:
-    """Not refused but "look again", which is what a thread does that waits for another's end: a C
-    library gives up otherwise.
+    """Allow futex calls, but answer a wait that is not private to the process with "look again".
+
+    Such a wait is not refused, because a thread that waits for the end of another thread makes one,
+    and a C library gives up when it is refused.
     """
     waits = [step for kind in _WAITS for step in when(kind, end(seccomp.AGAIN))]
     return [load(SECOND), (seccomp.ONLY, 0, 0, 0xFF), *waits, end(seccomp.ALLOW)]
 
 
 def _own_limits_read() -> list[Step]:
-    """Limits are read, and never set: a limit that is moved finds out how much of it a user's
-    processes have used.
+    """Allow a process to read its own limits, but never to set one.
+
+    A limit that is moved reveals how much of it a user's processes have used.
     """
     zero = [
         step
