@@ -27,6 +27,11 @@ if TYPE_CHECKING:
 
 
 REPAIR = "make setup"
+MISSING = "Missing:"
+MISSING_OUTSIDE = (
+    "Missing for the course, which `make setup` in a clone of it sets up (clinic, rehearse and predict "
+    "need only PyTorch here):"
+)
 
 
 @dataclass
@@ -312,6 +317,12 @@ def survey() -> dict[str, list[Finding]]:
     }
 
 
+def _in_a_clone() -> bool:
+    with suppress(NotACloneError):
+        return bool(find_root())
+    return False
+
+
 def report(groups: Mapping[str, Sequence[Finding]]) -> str:
     """Write the survey as text: all that was found, then what is missing.
 
@@ -330,7 +341,10 @@ def report(groups: Mapping[str, Sequence[Finding]]) -> str:
         f"  {finding.name:<{width}}  {finding.found}" for finding in findings if finding.found
     ]
     missing = [finding for finding in findings if not finding.found]
-    lines += ["", "Missing:" if missing else "Nothing is missing."]
+    lines += [
+        "",
+        (MISSING if _in_a_clone() else MISSING_OUTSIDE) if missing else "Nothing is missing.",
+    ]
     for finding in missing:
         lines += [
             f"  {finding.name:<{width}}  affects: {finding.affects}",

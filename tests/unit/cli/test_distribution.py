@@ -108,6 +108,7 @@ def test_the_metadata_says_what_the_project_says(unpacked):
         (["-m", "manyhands", "--version"], f"manyhands {VERSION} (Python "),
         (["-m", "manyhands", "--help"], "manyhands clinic"),
         (["-m", "manyhands", "doctor"], f"manyhands {VERSION} on "),
+        (["-m", "manyhands", "doctor"], "`make setup` in a clone of it"),
     ],
 )
 def test_with_python_alone_the_first_commands_work(unpacked, tmp_path, words, says):
