@@ -7,7 +7,7 @@
     links        links of the texts, where a page stands elsewhere in the site
     broken       notebooks that cannot be shown, with cell and cause
     extension    what Sphinx does with a page beyond what it does for everyone:
-                 web_predictions, try_it, glossary, search_words, heads
+                 web_predictions, try_it, glossary, site_search, heads
     sphinx_run   Sphinx over the source, and its complaints in the words of the course
     settings/    Sphinx's settings, the look, the side bar
     printed      the cheat sheet as a PDF, by Chromium

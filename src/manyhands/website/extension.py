@@ -17,7 +17,7 @@ from docutils import nodes
 
 from manyhands.learner import outcomes
 from manyhands.units import find_root
-from manyhands.website import glossary, heads, search_words, try_it, web_predictions
+from manyhands.website import glossary, heads, site_search, try_it, web_predictions
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
@@ -107,7 +107,7 @@ def _text_of(doctree: nodes.document) -> str:
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register with Sphinx what the course's pages need."""
-    search_words.setup(app)
+    site_search.setup(app)
     app.connect("source-read", ask_for_predictions)
     app.connect("doctree-read", glossary.give_addresses)
     app.connect("doctree-resolved", name_pictures)

@@ -187,7 +187,7 @@ def test_a_restart_keeps_predictions_and_wrong_lines_are_answered(folder):
 
 
 def test_the_page_is_told_counts_and_only_the_staff_gets_it(folder, monkeypatch):
-    monkeypatch.setattr(service_module, "EVERY_S", 0.05)
+    monkeypatch.setattr(service_module, "REFRESH_S", 0.05)
     monkeypatch.setattr(service_module, "STREAM_S", 0.2)
 
     async def events(fetch, name, query):

@@ -312,7 +312,7 @@ def test_a_form_of_another_page_cannot_announce(folder):
 
 
 def test_a_burst_of_results_is_one_event(folder, monkeypatch):
-    monkeypatch.setattr(service_module, "EVERY_S", 0.1)
+    monkeypatch.setattr(service_module, "REFRESH_S", 0.1)
     monkeypatch.setattr(service_module, "AT_ONCE", 10**6)
 
     async def use(get, service):
@@ -343,7 +343,7 @@ def test_a_burst_of_results_is_one_event(folder, monkeypatch):
 
 
 def test_a_stream_ends_with_the_account(folder, monkeypatch):
-    monkeypatch.setattr(service_module, "EVERY_S", 0.05)
+    monkeypatch.setattr(service_module, "REFRESH_S", 0.05)
 
     async def use(get, service):
         stream = asyncio.ensure_future(get("ann", "events"))

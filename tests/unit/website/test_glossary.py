@@ -7,7 +7,7 @@ import pytest
 from docutils import nodes
 
 from manyhands.website import glossary
-from manyhands.website.search_words import CourseEnglish
+from manyhands.website.site_search import CourseEnglish
 
 TEXT = """# Glossary
 

@@ -39,6 +39,7 @@ from manyhands.hub.accounts.table import ATTENDEE
 from manyhands.hub.board.door import Door
 from manyhands.hub.board.files import Course, File, People
 from manyhands.hub.board.hub_event import EventPage, HubEvent
+from manyhands.hub.board.refresh_times import BEAT_S, REFRESH_S, STREAM_S
 from manyhands.hub.board.state import Board, as_table
 from manyhands.hub.folder import BOARD, sockets
 from manyhands.hub.services import watchdog
@@ -59,8 +60,6 @@ PAGE = Path(__file__).parent / "page"
 LONGEST_REQUEST_BYTES = 2**16  # of a browser
 A_SECOND, AT_ONCE = 2, 10  # results that a person may send, for long and for a moment
 STREAMS = 6  # pages that follow the board at the same time, of one person
-# between two events; between two signs of life; then a browser connects anew
-EVERY_S, BEAT_S, STREAM_S = 1, 15, 600
 SAFE = {
     "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
@@ -318,7 +317,7 @@ class Events(Handler):
             elif time.monotonic() > when + BEAT_S:
                 await self._send("beat", "0")
                 when = time.monotonic()
-            await asyncio.sleep(EVERY_S)
+            await asyncio.sleep(REFRESH_S)
 
     async def _send(self, event: str, data: str) -> None:
         self.write(f"event: {event}\ndata: {data}\n\n")  # JSON has no line ends of its own

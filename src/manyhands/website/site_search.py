@@ -1,4 +1,4 @@
-"""The words of the search.
+"""What the site's search finds: its words, which are Sphinx's but for compounds.
 
 A compound such as "all-reduce" is one word, since "all" alone is too common.
 """
