@@ -188,5 +188,5 @@ def moved(cluster: Cluster, function: str, side: str) -> None:
         report.judge_close(
             "side",
             diagnosis.side_problems(sides),
-            [[one["got"], isinstance(one["got"], int)] for one in sides],
+            [[case["got"], isinstance(case["got"], int)] for case in sides],
         )

@@ -60,14 +60,14 @@ def communicators() -> Iterator[list[tuple[tuple[int, ...], Communicator]]]:
 
     with comm.create_communicator(timeout_s=TIMEOUT_S) as world:
         world.barrier()
-        found = []
+        groups = []
         for members in GROUPS:
             group = world.split(0 if world.rank in members else None)
             if group is not None:
-                found.append((members, group))
+                groups.append((members, group))
         try:
             with closed(*OURS, *loaded(*FRAMEWORKS)):
-                yield found
+                yield groups
         except NotImplementedError as error:
             # a stub that another function of the learner has called
             *_, (frame, _) = traceback.walk_tb(error.__traceback__)
@@ -149,7 +149,7 @@ class Case:
             )
         else:
             given = self.x[:, self.columns(rank)], self.weight[:, self.columns(rank)], self.bias
-        return [None if one is None else one.clone().requires_grad_() for one in given]
+        return [None if tensor is None else tensor.clone().requires_grad_() for tensor in given]
 
     def serial(self, rank: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor | None]:
         """Return the right gradients of this rank's pieces.
@@ -157,8 +157,8 @@ class Case:
         They are cut out of the whole layer's gradients.
         """
         whole: list[Any] = [
-            None if one is None else one.clone().requires_grad_()
-            for one in (self.x, self.weight, self.bias)
+            None if tensor is None else tensor.clone().requires_grad_()
+            for tensor in (self.x, self.weight, self.bias)
         ]
         self.of(*whole).backward(self.slope)
         gradients: list[Any] = [None if tensor is None else tensor.grad for tensor in whole]
@@ -188,23 +188,23 @@ def lookalikes(case: Case, rank: int) -> dict[str, torch.Tensor | None]:
     """Return {mistake: the output that it gives}, the most specific first."""
     bias, mine = case.shown_bias(), case.pieces(rank)
     own = case.of(*mine).detach()
-    found: dict[str, torch.Tensor | None] = {
+    outputs: dict[str, torch.Tensor | None] = {
         "grouped": case.grouped(),
         "own part": own,
         "mean": case.y / case.size,
     }
     if case.split == "in":
-        found["mean"] = (case.y - bias) / case.size + bias
+        outputs["mean"] = (case.y - bias) / case.size + bias
         if case.bias is not None:
-            found |= {"bias on each": case.y + (case.size - 1) * bias, "no bias": case.y - bias}
+            outputs |= {"bias on each": case.y + (case.size - 1) * bias, "no bias": case.y - bias}
     else:
         parts = [case.y[:, case.rows(r)] for r in range(case.size)]
-        found |= {
+        outputs |= {
             "dealt": dealt(parts),
             "reversed": torch.cat(parts[::-1], 1),
             "own first": own_first(parts, rank),
         }
-    return found
+    return outputs
 
 
 def dealt(parts: list[torch.Tensor]) -> torch.Tensor | None:
@@ -226,21 +226,23 @@ def own_first(parts: list[torch.Tensor], rank: int) -> torch.Tensor:
 def wrong_gradients(case: Case, rank: int) -> list[dict[str, torch.Tensor]]:
     """Return {mistake: the gradient that it gives} for x, weight and bias."""
     right = case.serial(rank)
-    found: list[dict[str, torch.Tensor]] = []
+    gradients: list[dict[str, torch.Tensor]] = []
     own = case.pieces(rank)
     slope = case.slope[:, case.rows(rank)] if case.split == "out" else case.slope
     case.of(*own).backward(slope)
-    for one, alone in zip(right, own, strict=True):
-        if one is None:
-            found.append({})
+    for gradient, alone in zip(right, own, strict=True):
+        if gradient is None:
+            gradients.append({})
             continue
         partial = (
             {}
-            if alone is None or same(alone.grad, one)
+            if alone is None or same(alone.grad, gradient)
             else {"partial": alone.grad, "partial, times": alone.grad * case.size}
         )
-        found.append({"times": one * case.size, "divided": one / case.size, **partial})
-    return found
+        gradients.append(
+            {"times": gradient * case.size, "divided": gradient / case.size, **partial}
+        )
+    return gradients
 
 
 def same(a: torch.Tensor | None, b: torch.Tensor | None) -> bool:
@@ -307,7 +309,7 @@ def differ(got: torch.Tensor, right: torch.Tensor) -> list[Any] | None:
     wrong = (~torch.isclose(got, right, rtol=1e-9, atol=1e-9)).flatten().nonzero()
     first = wrong[0].item()
     place = [int(index) for index in torch.unravel_index(torch.tensor(first), got.shape)]
-    return [place, *(one.flatten()[first : first + 3].tolist() for one in (got, right))]
+    return [place, *(tensor.flatten()[first : first + 3].tolist() for tensor in (got, right))]
 
 
 def sample(tensor: torch.Tensor) -> list[float]:

@@ -181,29 +181,30 @@ def totals(cases: Sequence[Any]) -> list[tuple[Any, list[int] | None, list[int] 
         groups.setdefault(
             (tuple(case["members"]), case.get("which"), case.get("number")), []
         ).append(case)
-    found = []
+    experiments = []
     for group in groups.values():
         backward = (
             None
             if any(case["backward"] is None for case in group)
-            else [sum(one) for one in zip(*(case["backward"] for case in group), strict=True)]
+            else [sum(counts) for counts in zip(*(case["backward"] for case in group), strict=True)]
         )
         # the bytes of an output of a wrong size mean nothing
         shapes = any(case["results"][0]["looks"] == "shape" for case in group)
-        found.append(
+        experiments.append(
             (
                 group[0],
                 (
                     None
                     if shapes
                     else [
-                        sum(one) for one in zip(*(case["forward"] for case in group), strict=True)
+                        sum(counts)
+                        for counts in zip(*(case["forward"] for case in group), strict=True)
                     ]
                 ),
                 backward,
             )
         )
-    return found
+    return experiments
 
 
 def bytes_problem(
@@ -335,11 +336,11 @@ def side_problems(sides: Sequence[Side]) -> list[Problem | None]:
 
     If all sides follow the tutorial's formula, this is named.
     """
-    problems = [side_problem(one) for one in sides]
-    tutorials = [tutorials_side(*one["asked"]) for one in sides]
+    problems = [side_problem(case) for case in sides]
+    tutorials = [tutorials_side(*case["asked"]) for case in sides]
     if any(problems) and all(
-        one["got"] in (int(side), round(side), side)
-        for one, side in zip(sides, tutorials, strict=True)
+        case["got"] in (int(side), round(side), side)
+        for case, side in zip(sides, tutorials, strict=True)
     ):
         return [
             problem and {**problem, "mistake": MISTAKES["side", "tutorial"]} for problem in problems

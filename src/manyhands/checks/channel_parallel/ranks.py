@@ -161,10 +161,10 @@ def operators(copy_name: str, sum_name: str, join_name: str, seed: int) -> list[
         "sum": learners(sum_name),
         "join": learners(join_name),
     }
-    with communicators() as found:
+    with communicators() as groups:
         return [
             {"members": members, **_operator(which, function, seed, c)}
-            for members, c in found
+            for members, c in groups
             for which, function in functions.items()
         ]
 
@@ -259,14 +259,14 @@ def layer(name: str, split: str, seed: int) -> list[LayerCase]:
     Values, gradients and bytes are compared.
     """
     function = learners(name)
-    with communicators() as found:
+    with communicators() as groups:
         return [
             {
                 "members": members,
                 "number": number,
                 **_layer(function, Case(seed, split, c.size, number), c),
             }
-            for members, c in found
+            for members, c in groups
             for number in ((0, 1) if c.size == 4 else (c.size % 2,))
         ]
 
@@ -307,8 +307,8 @@ def pair(name: str, seed: int) -> list[PairCase]:
     The first is split by output and the second by input channel.
     """
     function = learners(name)
-    with communicators() as found:
-        return [{"members": members, **_pair(function, seed, c)} for members, c in found]
+    with communicators() as groups:
+        return [{"members": members, **_pair(function, seed, c)} for members, c in groups]
 
 
 def _pair(function: Callable[..., Any], seed: int, c: Communicator) -> LayerAnswer:
@@ -329,16 +329,17 @@ def _pair(function: Callable[..., Any], seed: int, c: Communicator) -> LayerAnsw
         for shape in shapes
     ]
     layers: Callable[..., torch.Tensor] = _two_layers
-    whole = [one.clone().requires_grad_() for one in (x, *parameters)]
+    whole = [tensor.clone().requires_grad_() for tensor in (x, *parameters)]
     right = layers(*whole, padding)
     right.backward(slope)
     right = right.detach()
     rows = shard(middle, c.rank, c.size)
     cuts: tuple[Any, ...] = (slice(None), rows, rows, (slice(None), rows), slice(None))
     given = [
-        one[cut].clone().requires_grad_() for one, cut in zip((x, *parameters), cuts, strict=True)
+        tensor[cut].clone().requires_grad_()
+        for tensor, cut in zip((x, *parameters), cuts, strict=True)
     ]
-    own = [one.detach().clone().requires_grad_() for one in given]
+    own = [piece.detach().clone().requires_grad_() for piece in given]
     alone = layers(*own, padding)
     alone.backward(slope)
     bias = parameters[3][:, None, None]
@@ -365,7 +366,7 @@ def _pair(function: Callable[..., Any], seed: int, c: Communicator) -> LayerAnsw
         with Traffic() as backward:
             (y * slope).sum().backward()
         answer["backward"] = backward.sent
-        for label, tensor, one, cut, mine in zip(
+        for label, tensor, leaf, cut, mine in zip(
             ("x", "first weight", "first bias", "second weight", "second bias"),
             given,
             whole,
@@ -373,7 +374,7 @@ def _pair(function: Callable[..., Any], seed: int, c: Communicator) -> LayerAnsw
             own,
             strict=True,
         ):
-            gradient = cast("torch.Tensor", one.grad)[cut]
+            gradient = cast("torch.Tensor", leaf.grad)[cut]
             own_part = cast("torch.Tensor", mine.grad)
             partly = (
                 {} if label != "x" else {"partial": own_part, "partial, times": own_part * c.size}
@@ -412,8 +413,8 @@ def moved(name: str, side_name: str, seed: int) -> MovedAnswer:
 
     predict, largest_side, draw = learners(name), learners(side_name), random.Random(seed)
     cases: list[MovedCase] = []
-    with communicators() as found:
-        for members, c in found:
+    with communicators() as groups:
+        for members, c in groups:
             batch, c_in, c_out, side, kernel = draw_layer(random.Random(f"{seed} {c.size}"))
             x, weight = (
                 torch.zeros(batch, c_in, side, side, device=device()),
