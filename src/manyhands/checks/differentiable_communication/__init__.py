@@ -104,7 +104,7 @@ def broadcast(cluster: Cluster, function: str) -> None:
         others = [(rank, case) for rank, case in cases if case["me"] != case["root"]]
         problems = (
             diagnosis.elsewhere_problem(rank, case)
-            for rank, case in sorted(others, key=lambda one: -one[1]["me"])
+            for rank, case in sorted(others, key=lambda pair: -pair[1]["me"])
         )
         # None is as good as zeros
         values = [[case["got"] or [0.0] * case["size"], case["spoiled"]] for _, case in others]
@@ -164,11 +164,11 @@ def connect(cluster: Cluster, round_trip: str, fan_out: str) -> None:
                 )
                 cases = _cases(answers)
                 cut = diagnosis.cut_on(cases)
-                found = (
+                judgements = (
                     diagnosis.connect_problem(rank, case, cut.get(tuple(case["members"]), ()))
                     for rank, case in cases
                 )
-                problems = sorted(filter(None, found), key=diagnosis.most_telling)
+                problems = sorted(filter(None, judgements), key=diagnosis.most_telling)
                 values = [
                     [list(case.get("got", {}).values()), case.get("value")] for _, case in cases
                 ]

@@ -98,7 +98,7 @@ def order_problem(rank: int, case: OrderCase) -> Problem | None:
             if case["spoiled"]
             else None
         )
-    if any(one is None for one in got):
+    if any(gradient is None for gradient in got):
         return details(rank, serial, got, "no gradient")
     if not any(far(*pair) for pair in zip(got, serial, strict=True)):
         return None
@@ -169,7 +169,7 @@ def broadcast_problem(rank: int, case: BroadcastCase) -> Problem | None:
         mistake = "own only"
     elif not far(got, expected / len(own)):
         mistake = "mean"
-    elif any(not far(got, one) for one in own):
+    elif any(not far(got, gradient) for gradient in own):
         mistake = "one of them"
     elif not np.any(got):
         mistake = "zero at root"
@@ -219,7 +219,7 @@ def allgather_problem(rank: int, case: AllgatherCase) -> Problem | None:
         mistake = "rounded"
     elif not far(got, sum(own[r, r] for r in range(len(own)))):
         mistake = "own pieces gathered"
-    elif any(not far(got, one) for one in own[:, me]):
+    elif any(not far(got, gradient) for gradient in own[:, me]):
         mistake = "one slice"
     elif any(not far(got, own[:, j].sum(axis=0)) for j in range(len(own))):
         mistake = "wrong piece"
@@ -265,11 +265,11 @@ def connect_problem(rank: int, case: ConnectCase, cut: Sequence[int] = ()) -> Pr
 
 def cut_on(cases: Sequence[tuple[int, ConnectCase]]) -> dict[tuple[int, ...], list[int]]:
     """Return {members: ranks, except the first, on which backward does not lead to the recv}."""
-    found: dict[tuple[int, ...], list[int]] = {}
+    cut: dict[tuple[int, ...], list[int]] = {}
     for rank, case in cases:
         if case["me"] and case.get("leads") is False:
-            found.setdefault(tuple(case["members"]), []).append(rank)
-    return found
+            cut.setdefault(tuple(case["members"]), []).append(rank)
+    return cut
 
 
 def most_telling(problem: Problem) -> int:

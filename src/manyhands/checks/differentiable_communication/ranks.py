@@ -176,8 +176,8 @@ def other_order(send_name: str, recv_name: str, seed: int) -> OrderCase:
     else:
         start = torch.zeros((), dtype=torch.float64, requires_grad=True)
         came = [Recv.apply(start, shape, torch.float64, peer, tag, group) for tag in tags]
-        for one, gradient in zip(came, gradients, strict=True):
-            one.backward(gradient)
+        for tensor, gradient in zip(came, gradients, strict=True):
+            tensor.backward(gradient)
         got = None
     learners("settle")()
     spoiled = any(
@@ -374,10 +374,10 @@ def connect(part: str, name: str, seed: int) -> list[ConnectCase]:
         dist.barrier()  # of torch, because after an error the ranks are not in step
         # an error may be reported only in the next call
         late: Connected | None = _attempt(c.barrier) if c is not None else None
-        mine = [{**one, **late} for one in mine] if late else mine
+        mine = [{**case, **late} for case in mine] if late else mine
         results += mine
         failed = torch.tensor(
-            [float(any("error" in one or None in one["got"].values() for one in mine))],
+            [float(any("error" in case or None in case["got"].values() for case in mine))],
             device=device(),
         )
         dist.all_reduce(failed)
