@@ -88,16 +88,16 @@ def checkpoint(save: Callable[..., Any], latest: Callable[..., Any]) -> None:
 
 
 def _latest(disk: LearnersDisk, large: LearnersDisk, report: _Check) -> None:
-    found = [disk.read(-1)]
-    for one in (disk, disk, disk, large, large):
-        one.next()
-        found.append(one.read())
+    reads = [disk.read(-1)]
+    for drive in (disk, disk, disk, large, large):
+        drive.next()
+        reads.append(drive.read())
     oldest = min(disk.written)
     times = {path: path.stat() for path in disk.written[oldest] if path.is_file()}
     for path in times:  # it becomes the youngest file, as a copy does
         os.utime(path, ns=(time.time_ns() + 10**10,) * 2)
     problem, read = disk.read()
-    found.append(
+    reads.append(
         (
             diagnosis.say("by time", found=oldest) if problem and read.step == oldest else problem,
             read,
@@ -106,33 +106,33 @@ def _latest(disk: LearnersDisk, large: LearnersDisk, report: _Check) -> None:
     for path, was in times.items():
         os.utime(path, ns=(was.st_atime_ns, was.st_mtime_ns))
     report.judge(
-        "latest", [problem for problem, _ in found], [read.numbers for _, read in found], rtol=1e-9
+        "latest", [problem for problem, _ in reads], [read.numbers for _, read in reads], rtol=1e-9
     )
 
 
 def _torn(disk: LearnersDisk, report: _Check) -> None:
     before, older = files(disk.folder), disk.newest
     disk.next()
-    whole, newest, found = disk.checkpoints(), disk.written[disk.newest], []
+    whole, newest, reads = disk.checkpoints(), disk.written[disk.newest], []
     for part in (0.0, report.rng.uniform(0.1, 0.9), 0.999):
         for path in newest:
             path.write_bytes(whole[path][: int(part * len(whole[path]))])
         problem, read = disk.read(older)
         if problem and read.step in (-1, -3) and set(newest) & set(before):
             problem = diagnosis.say("one file")
-        found.append((problem, read))
-    kept = [step for step in disk.written if all(path in whole for path in disk.written[step])]
+        reads.append((problem, read))
+    left = [step for step in disk.written if all(path in whole for path in disk.written[step])]
     last: Problem | None = None
-    if len(kept) > 2:  # a learner who keeps only two has nothing left if both are torn
-        for path in {path for step in kept[1:] for path in disk.written[step]}:
+    if len(left) > 2:  # a learner who keeps only two has nothing left if both are torn
+        for path in {path for step in left[1:] for path in disk.written[step]}:
             path.write_bytes(whole[path][: len(whole[path]) // 2])
-        last, _ = disk.read(kept[0])
+        last, _ = disk.read(left[0])
     for path, content in whole.items():
         path.write_bytes(content)
     report.judge(
         "torn",
-        [*(problem for problem, _ in found), last],
-        [[read.numbers for _, read in found], last is None],
+        [*(problem for problem, _ in reads), last],
+        [[read.numbers for _, read in reads], last is None],
         rtol=1e-9,
     )
 
@@ -144,11 +144,11 @@ def _killed(disk: LearnersDisk, report: _Check) -> None:
     """
     size = disk_faults.largest(disk.folder)
     at_byte = disk.next(file_bytes=disk.draw_part(size), dies=True)
-    found = [disk.read()]
+    reads = [disk.read()]
     at_rename = disk.next(watch="kill")
     if at_rename.killed_by or at_rename.error:
-        found.append(disk.read())
-    problems = [problem for problem, _ in found]
+        reads.append(disk.read())
+    problems = [problem for problem, _ in reads]
     if at_byte.killed_by == "" and at_byte.error == "":
         problems.append({"mistake": "The file is smaller than the files of earlier steps."})
     if at_rename.killed_by != "SIGKILL":
@@ -158,12 +158,12 @@ def _killed(disk: LearnersDisk, report: _Check) -> None:
         )
     with report.part("killed"):
         disk.next(again=True)
-        found.append(disk.read())
-        problems.append(found[-1][0])
+        reads.append(disk.read())
+        problems.append(reads[-1][0])
         report.judge(
             "killed",
             problems,
-            [[read.numbers for _, read in found], at_rename.killed_by == "SIGKILL"],
+            [[read.numbers for _, read in reads], at_rename.killed_by == "SIGKILL"],
             rtol=1e-9,
         )
 
@@ -174,28 +174,28 @@ def _full(disk: LearnersDisk, report: _Check) -> None:
     torch.save raises a RuntimeError in the first case and an OSError in the second.
     """
     size, before = disk_faults.largest(disk.folder), disk.checkpoints()
-    found, raised = [], []
+    reads, raised = [], []
     for limit in (disk.draw_part(size), int(report.rng.uniform(0.9, 0.97) * size)):
         saved = disk.next(file_bytes=limit)
         raised.append(bool(saved.error or saved.killed_by))
-        found.append(disk.read())
+        reads.append(disk.read())
     lost = [
         path
         for path, content in before.items()
         if not path.is_file() or path.read_bytes() != content
     ]
     problems = (
-        [problem for problem, _ in found]
+        [problem for problem, _ in reads]
         + [diagnosis.say("swallowed")] * (not all(raised))
         + [diagnosis.say("given up")] * bool(lost)
     )
     with report.part("full"):
         disk.next(again=True)
-        found.append(disk.read())
+        reads.append(disk.read())
         report.judge(
             "full",
-            [*problems, found[-1][0]],
-            [[read.numbers for _, read in found], raised, bool(lost)],
+            [*problems, reads[-1][0]],
+            [[read.numbers for _, read in reads], raised, bool(lost)],
             rtol=1e-9,
         )
 
@@ -298,19 +298,19 @@ def rows(function: Callable[..., Any]) -> None:
             batches.append([row for part in parts(seen, batch, 3) for row in part or ()])
             seen += batch
         counts = row_diagnosis.counts_of(batches, images)
-        found = {
-            (one, epoch): [
+        orders = {
+            (a_seed, epoch): [
                 row
                 for place in range(epoch * images, (epoch + 1) * images)
-                for row in parts(place, 1, 1, one)[0] or ()
+                for row in parts(place, 1, 1, a_seed)[0] or ()
             ]
-            for one in sorted({own, own + 1, own ^ 1, 0})
+            for a_seed in sorted({own, own + 1, own ^ 1, 0})
             for epoch in (0, 1)
         }
         changed = global_generators.changed(generators)
         problems = [
             row_diagnosis.epochs_problem(counts, images),
-            row_diagnosis.orders_problem(found, images),
+            row_diagnosis.orders_problem(orders, images),
             diagnosis.say("global generator", name=changed) if changed else None,
         ]
         report.judge(
@@ -318,7 +318,7 @@ def rows(function: Callable[..., Any]) -> None:
             problems,
             [
                 [[int(count.sum()), int(count.min()), int(count.max())] for count in counts],
-                row_diagnosis.orders(found, images),
+                row_diagnosis.orders(orders, images),
                 changed is None,
             ],
         )
@@ -361,7 +361,7 @@ def reshard(function: Callable[..., Any]) -> None:
     This is what a new rank reads of the old ranks' pieces.
     """
     with _Check("reshard") as report:
-        found = []
+        cases = []
         for old, new in ((4, 2), (2, 3), (3, 4), (4, 1), (5, 3), (3, 8), (8, 3)):
             # of 8 pieces the last one is empty
             numbers = 8 * report.whole(2, 5) + 1 if 8 in (old, new) else report.whole(17, 40)
@@ -372,17 +372,17 @@ def reshard(function: Callable[..., Any]) -> None:
                 case = (numbers, old, new, rank)
                 reads = diagnosis.triples(ask(function, *case))
                 problem, got = diagnosis.reads_problem(case, reads, pieces)
-                found.append((problem, got, diagnosis.least_problem(case, reads), reads))
+                cases.append((problem, got, diagnosis.least_problem(case, reads), reads))
         report.judge(
             "pieces",
-            [problem for problem, *_ in found],
-            [[got, reads is None] for _, got, _, reads in found],
+            [problem for problem, *_ in cases],
+            [[got, reads is None] for _, got, _, reads in cases],
             rtol=1e-12,
         )
         report.judge(
             "least",
-            [problem for *_, problem, _ in found],
-            [-1 if reads is None else sorted(reads) for *_, reads in found],
+            [problem for *_, problem, _ in cases],
+            [-1 if reads is None else sorted(reads) for *_, reads in cases],
         )
 
 
@@ -395,7 +395,7 @@ def rollback(train: Callable[..., Any]) -> None:
 
     with _Check("rollback") as report:
         job.warm()
-        found = []
+        runs = []
         for _ in range(2):
             own, every, until = (
                 report.whole(0, 10_000),
@@ -413,19 +413,19 @@ def rollback(train: Callable[..., Any]) -> None:
                 )
             if error and "is not written yet" in error:
                 raise Stopped(error)
-            found.append((error, record, right, got, wanted, until))
-        error = next((error for error, *_ in found if error), None)
+            runs.append((error, record, right, got, wanted, until))
+        error = next((error for error, *_ in runs if error), None)
         ended: list[Problem | None] = [diagnosis.say("raised", error=error)] if error else []
-        commits = [diagnosis.commits_problem(record, right) for _, record, right, *_ in found]
+        commits = [diagnosis.commits_problem(record, right) for _, record, right, *_ in runs]
         early = ended or [
             diagnosis.loop_problem(got, wanted, until)
-            for *_, got, wanted, until in found
+            for *_, got, wanted, until in runs
             if got[0] < until
         ]
         report.judge(
             "commits",
             early + commits if any(commits) else commits,
-            [diagnosis.due(record, right) for _, record, right, *_ in found],
+            [diagnosis.due(record, right) for _, record, right, *_ in runs],
         )
         let_out, steps = _lets_out_a_bug(train, report), _steps_of_nothing(train, report)
         others: dict[str, list[Problem | None]] = {
@@ -439,20 +439,20 @@ def rollback(train: Callable[..., Any]) -> None:
                     for kind, back, tried, ranks in record["events"]
                     if kind == name
                 ]
-                for _, record, *_ in found
+                for _, record, *_ in runs
             ]
             report.judge(
                 name,
-                [diagnosis.event_problem(name, record, right) for _, record, right, *_ in found]
+                [diagnosis.event_problem(name, record, right) for _, record, right, *_ in runs]
                 + others[name],
                 [events, let_out or name == "joined"],
             )
         problems = (
             ended
-            + [diagnosis.loop_problem(got, wanted, until) for *_, got, wanted, until in found]
+            + [diagnosis.loop_problem(got, wanted, until) for *_, got, wanted, until in runs]
             + [diagnosis.say("one step more", found=steps) if steps else None]
         )
-        report.judge("equal", problems, [[got for *_, got, _, _ in found], steps], rtol=1e-9)
+        report.judge("equal", problems, [[got for *_, got, _, _ in runs], steps], rtol=1e-9)
 
 
 def _lets_out_a_bug(train: Callable[..., Any], report: _Check) -> bool:
@@ -519,7 +519,7 @@ def interval(steps_between: Callable[..., Any], lost: Callable[..., Any]) -> Non
                 draw.exponential(5e6, 12) + 1e6,
                 ranks,
             )
-            answer = number(ask(steps_between, *(one.tolist() for one in case[:3]), ranks))
+            answer = number(ask(steps_between, *(times.tolist() for times in case[:3]), ranks))
             steps.append((case, answer))
             losses = (
                 draw.uniform(300, 900),

@@ -111,7 +111,7 @@ def part_problem(
 
 def losses_problem(losses: Sequence[float], right: Sequence[float]) -> Problem | None:
     """Report the first step whose loss differs from the undisturbed training run."""
-    apart = [i for i, (mine, one) in enumerate(zip(losses, right, strict=True), 1) if mine != one]
+    apart = [i for i, (mine, ours) in enumerate(zip(losses, right, strict=True), 1) if mine != ours]
     return say("end", right[apart[0] - 1], losses[apart[0] - 1], step=apart[0]) if apart else None
 
 
@@ -132,7 +132,7 @@ def wanted(numbers: int, new: int, rank: int) -> tuple[int, int]:
 def triples(answer: Any) -> list[Read] | None:
     """Return the learner's reads as [(old rank, start, stop)], or None if they are no such list."""
     try:
-        reads = [tuple(int(value) for value in one) for one in answer if len(one) == 3 or 1 / 0]
+        reads = [tuple(int(value) for value in read) for read in answer if len(read) == 3 or 1 / 0]
     except Exception:  # noqa: BLE001 - a learner's answer may be anything
         return None
     return cast("list[Read]", reads)
@@ -146,10 +146,10 @@ def reads_problem(
     if reads is None:
         return say("no reads"), []
     got: list[float] = []
-    for one, start, stop in reads:
-        if not 0 <= one < old or not 0 <= start <= stop <= len(pieces[0]):
-            return say("outside", old=one, start=start, stop=stop, size=len(pieces[0])), got
-        got += pieces[one][start:stop].tolist()
+    for old_rank, start, stop in reads:
+        if not 0 <= old_rank < old or not 0 <= start <= stop <= len(pieces[0]):
+            return say("outside", old=old_rank, start=start, stop=stop, size=len(pieces[0])), got
+        got += pieces[old_rank][start:stop].tolist()
     start, stop = wanted(numbers, new, rank)
     right = np.concatenate(pieces)[start:stop].tolist()
     if got == right:
@@ -189,15 +189,17 @@ def least_problem(case: ReshardCase, reads: Sequence[Read] | None) -> Problem | 
     if read < stop - start:
         return _other_numbers(case)
     size = piece_size(numbers, old)
-    for one, first, last in reads:
+    for old_rank, first, last in reads:
         if not (
-            start <= one * size + first and one * size + last <= stop and 0 <= first <= last <= size
+            start <= old_rank * size + first
+            and old_rank * size + last <= stop
+            and 0 <= first <= last <= size
         ):
-            return say("not its own", rank=rank, new=new, old=one, start=first, stop=last)
+            return say("not its own", rank=rank, new=new, old=old_rank, start=first, stop=last)
     empty = [(first, last) for _, first, last in reads if first >= last]
     if empty:
         return say("empty read", start=empty[0][0], stop=empty[0][1])
-    pieces = [one for one, *_ in reads]
+    pieces = [piece for piece, *_ in reads]
     twice = [piece for piece in pieces if pieces.count(piece) > 1]
     return say("two reads", old=twice[0], times=pieces.count(twice[0])) if twice else None
 
@@ -223,7 +225,7 @@ def commits_problem(record: LoopRecord, right: LoopRecord) -> Problem | None:
     if mine == ours:
         return None
     apart = next(
-        (i for i, (one, other) in enumerate(zip(mine, ours, strict=False)) if one != other),
+        (i for i, (commit, other) in enumerate(zip(mine, ours, strict=False)) if commit != other),
         min(len(mine), len(ours)),
     )
     if apart in (len(mine), len(ours)):
@@ -241,7 +243,9 @@ def event_problem(kind: str, record: LoopRecord, right: LoopRecord) -> Problem |
     Each is (kind, rollbacks, steps that were tried without a new group, ranks in the next whole
     step).
     """
-    mine, ours = ([event for event in one["events"] if event[0] == kind] for one in (record, right))
+    mine, ours = (
+        [event for event in loop["events"] if event[0] == kind] for loop in (record, right)
+    )
     if problem := _no_group_problem(mine):
         return problem
     rollbacks = sum(event[1] for event in mine)
@@ -293,7 +297,7 @@ def steps_problem(case: IntervalCase, got: float) -> Problem | None:
     right = young_steps(*case)
     if got == right:
         return None
-    step, save, life = (float(np.mean(one)) for one in case[:3])
+    step, save, life = (float(np.mean(times)) for times in case[:3])
     wrong = {
         "all ranks": math.sqrt(2 * save * life) / step,
         "times ranks": math.sqrt(2 * save * life * ranks) / step,

@@ -82,8 +82,10 @@ def read_in_process(latest: Callable[..., Any], folder: Path) -> Read:
 
 def files(folder: Path) -> dict[Path, tuple[int, int, int]]:
     """Return {path: (inode, size, time of the last change)} of all files below the folder."""
-    found = {path: path.stat() for path in sorted(Path(folder).rglob("*")) if path.is_file()}
-    return {path: (one.st_ino, one.st_size, one.st_mtime_ns) for path, one in found.items()}
+    stats = {path: path.stat() for path in sorted(Path(folder).rglob("*")) if path.is_file()}
+    return {
+        path: (status.st_ino, status.st_size, status.st_mtime_ns) for path, status in stats.items()
+    }
 
 
 def largest(folder: Path) -> int:
@@ -136,12 +138,14 @@ def _watch(
                 path: path.stat() for path in ([source] if source.is_file() else source.rglob("*"))
             }
             events.extend(
-                ("sync", one.st_ino, one.st_size) for path, one in moved.items() if path in synced
+                ("sync", status.st_ino, status.st_size)
+                for path, status in moved.items()
+                if path in synced
             )
             events.append(
                 (
                     "rename",
-                    [(one.st_ino, one.st_size) for one in moved.values()],
+                    [(status.st_ino, status.st_size) for status in moved.values()],
                     target.parent.stat().st_ino,
                     not source.is_relative_to(folder),
                 )
@@ -150,9 +154,9 @@ def _watch(
     def one_file(real: Callable[..., None]) -> Callable[..., None]:
         def sync(file: Any) -> None:
             real(file)
-            found = os.fstat(file if isinstance(file, int) else file.fileno())
+            status = os.fstat(file if isinstance(file, int) else file.fileno())
             events.append(
-                ("sync", found.st_ino, -1 if stat.S_ISDIR(found.st_mode) else found.st_size)
+                ("sync", status.st_ino, -1 if stat.S_ISDIR(status.st_mode) else status.st_size)
             )
 
         return sync

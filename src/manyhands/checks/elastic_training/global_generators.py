@@ -32,12 +32,14 @@ def changed(before: Mapping[str, Any]) -> str | None:
     """
     import torch
 
-    found = next((name for name, state in states().items() if not _same(state, before[name])), None)
+    generator = next(
+        (name for name, state in states().items() if not _same(state, before[name])), None
+    )
     random.setstate(before["Python's random"])
     np.random.set_state(before["NumPy"])
     torch.set_rng_state(torch.from_numpy(before["torch"][0]))
-    return found
+    return generator
 
 
 def _same(state: Any, before: Any) -> bool:
-    return all(np.array_equal(one, other) for one, other in zip(state, before, strict=True))
+    return all(np.array_equal(part, other) for part, other in zip(state, before, strict=True))

@@ -118,9 +118,11 @@ def fingerprint(job: Job) -> Fingerprint:
         for weight in job.model.parameters()
     ]
     mine, own, noise = torch.get_rng_state(), random.getstate(), job.noise.bit_generator.state
-    found = {
+    parts = {
         "weights": [weight.sum().item() for weight in job.model.parameters()],
-        "momentum": [0.0 if one is None else one.abs().sum().item() for one in moving],
+        "momentum": [
+            0.0 if momentum is None else momentum.abs().sum().item() for momentum in moving
+        ],
         "rate": [job.optimizer.param_groups[0]["lr"], job.scheduler.last_epoch],
         "seen": [job.seen],
         "torch": torch.rand(3, dtype=torch.float64).tolist(),
@@ -130,7 +132,7 @@ def fingerprint(job: Job) -> Fingerprint:
     torch.set_rng_state(mine)
     random.setstate(own)
     job.noise.bit_generator.state = noise
-    return found
+    return parts
 
 
 def in_process(function: Callable[..., V], *args: Any) -> V:

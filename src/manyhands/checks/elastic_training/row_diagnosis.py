@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 def rows_of(answer: Any, images: int) -> Rows:
     """Return the learner's rows as whole numbers, or None if they are not whole numbers."""
     try:
-        found = [int(row) for row in answer]
-        whole = all(row == one for row, one in zip(found, answer, strict=False))
+        rows = [int(row) for row in answer]
+        whole = all(row == value for row, value in zip(rows, answer, strict=False))
     except Exception:  # noqa: BLE001 - a learner's answer may be anything
         return None
-    return found if whole and all(0 <= row < images for row in found) else None
+    return rows if whole and all(0 <= row < images for row in rows) else None
 
 
 def shares_problem(shares: Sequence[Rows], batch: int, images: int) -> Problem | None:
@@ -112,18 +112,18 @@ def orders(found: Orders, images: int) -> dict[str, bool]:
     """
     place = {key: np.argsort(order) for key, order in found.items()}
     alike = [
-        (one, other)
-        for one, other in combinations(place, 2)
-        if _regular(place[one], place[other], images)
+        (key, other)
+        for key, other in combinations(place, 2)
+        if _regular(place[key], place[other], images)
     ]
     return {
         "no shuffle": not any(
             _regular(np.arange(images), order, images) for order in found.values()
         ),
-        "same order": not any(one[0] == other[0] for one, other in alike),
-        "seed unused": not any(one[0] != other[0] and one[1] == other[1] for one, other in alike),
+        "same order": not any(key[0] == other[0] for key, other in alike),
+        "seed unused": not any(key[0] != other[0] and key[1] == other[1] for key, other in alike),
         "seed and epoch added": not any(
-            one[0] != other[0] and one[1] != other[1] for one, other in alike
+            key[0] != other[0] and key[1] != other[1] for key, other in alike
         ),
     }
 

@@ -138,7 +138,7 @@ def calm(
     weight: torch.Tensor
     for until in stops:
         weights, moving, start = saved or (first, [torch.zeros_like(weight) for weight in first], 0)
-        weights, moving = ([one.clone() for one in kept] for kept in (weights, moving))
+        weights, moving = ([tensor.clone() for tensor in tensors] for tensors in (weights, moving))
         if saved and not momentum:
             moving = [torch.zeros_like(weight) for weight in first]
         for step in range(start + shift * bool(saved), until):
