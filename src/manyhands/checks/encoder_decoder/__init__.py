@@ -53,9 +53,9 @@ class _Check(RankReport):
     def cases(self, number: int, experiment: str, *args: Any) -> list[tuple[int, Any]]:
         """Run several cases of an experiment one after the other, and return [(rank, answer)]."""
         return [
-            one
+            answer
             for case in range(number)
-            for one in enumerate(self.answers(experiment, *args, case))
+            for answer in enumerate(self.answers(experiment, *args, case))
         ]
 
     def judge_close(self, name: str, problems: Iterable[Problem | None], values: Any) -> None:

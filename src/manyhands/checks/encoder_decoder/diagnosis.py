@@ -39,7 +39,8 @@ def far(a: Any, b: Any) -> bool:
 def far_parts(got: Sequence[Part], right: Sequence[Part]) -> bool:
     """Do the same for lists of [shape, numbers]."""
     return len(got) != len(right) or any(
-        one[0] != other[0] or far(one[1], other[1]) for one, other in zip(got, right, strict=True)
+        part[0] != other[0] or far(part[1], other[1])
+        for part, other in zip(got, right, strict=True)
     )
 
 
@@ -65,7 +66,7 @@ def looks_like(
 def outputs_problem(case: RaggedCase) -> Problem | None:
     """Judge the outputs of sequences of different lengths."""
     got, right = case["outputs"], case["right outputs"]
-    shapes, wanted = [one[0] for one in got], [one[0] for one in right]
+    shapes, wanted = [output[0] for output in got], [output[0] for output in right]
     if shapes != wanted:
         mistake = (
             "ragged shapes"
@@ -74,16 +75,16 @@ def outputs_problem(case: RaggedCase) -> Problem | None:
         )
         mistake = "ragged order" if sorted(shapes) == sorted(wanted) else mistake
         return {"expected": str(wanted), "got": str(shapes), "mistake": MISTAKES[mistake]}
-    for one, other, unbegun in zip(got, right, case["without start"], strict=True):
-        if far(one[1], other[1]):
+    for output, other, unbegun in zip(got, right, case["without start"], strict=True):
+        if far(output[1], other[1]):
             mistake = (
                 "ragged outputs"
                 if not case["begun"]
                 else "other start"
-                if far(one[1], unbegun)
+                if far(output[1], unbegun)
                 else "no start"
             )
-            return {"expected": other[1], "got": one[1], "mistake": MISTAKES[mistake]}
+            return {"expected": other[1], "got": output[1], "mistake": MISTAKES[mistake]}
     return None
 
 
@@ -96,14 +97,14 @@ def state_problem(case: RaggedCase) -> Problem | None:
     if name is None:
         name = (
             "state shape"
-            if [one[0] for one in got] != [one[0] for one in right]
+            if [part[0] for part in got] != [part[0] for part in right]
             else "ragged state"
         )
     first = next(
         (
             i
-            for i, (one, other) in enumerate(zip(got, right, strict=False))
-            if one[0] != other[0] or far(one[1], other[1])
+            for i, (part, other) in enumerate(zip(got, right, strict=False))
+            if part[0] != other[0] or far(part[1], other[1])
         ),
         0,
     )
@@ -150,14 +151,14 @@ def stopped(answers: Sequence[Any]) -> Problem | None:
     stopped, the rank with the best known mistake is reported, or else the rank that was stopped
     first.
     """
-    found = [
+    stops = [
         (_known(answer["stopped"][0])[0], answer["stopped"][1], rank)
         for rank, answer in enumerate(answers)
         if isinstance(answer, dict) and "stopped" in answer
     ]
-    if not found:
+    if not stops:
         return None
-    rank = min(found)[2]
+    rank = min(stops)[2]
     text, _, by_communicator = answers[rank]["stopped"]
     head = MISTAKES["waited" if by_communicator else "raised"].format(role=answers[rank]["role"])
     return {"rank": rank, "mistake": "\n".join(filter(None, [_known(text)[1], head, text]))}

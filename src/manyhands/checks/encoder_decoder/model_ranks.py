@@ -198,11 +198,11 @@ def serial_training(
     for sources, targets in batches:
         if mistake == "stale":
             optimiser.step()
-        for module, kept in (
+        for module, mistakes in (
             (encoder, ("both accumulated", "encoder accumulated")),
             (decoder, ("both accumulated", "decoder accumulated")),
         ):
-            if mistake not in kept:
+            if mistake not in mistakes:
                 module.zero_grad()
         loss = decoder(encoder(sources)[1], targets)
         loss.backward()

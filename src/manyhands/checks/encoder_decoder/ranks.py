@@ -125,8 +125,10 @@ def ragged(function_name: str, seed: int) -> list[RaggedCase]:
                 "begun": begun,
                 "shape": list(after[0].shape),
                 "outputs": [[list(output.shape), numbers(output)] for output in outputs],
-                "right outputs": [[list(one.shape), numbers(one)] for one in right],
-                "without start": [numbers(one) for one in model.one_by_one(rnn, sequences)[0]],
+                "right outputs": [[list(output.shape), numbers(output)] for output in right],
+                "without start": [
+                    numbers(output) for output in model.one_by_one(rnn, sequences)[0]
+                ],
                 "state": [[list(part.shape), numbers(part)] for part in (h, cell)],
                 "right state": [[list(part.shape), numbers(part)] for part in after],
                 "variants": {
@@ -332,7 +334,7 @@ def training(train_name: str, seed: int) -> TrainingCase:
         }
         with record_stop(result), closed(*OURS):
             result["losses"] = [
-                float(one) for one in train(parts[pair.rank], pair, batches, lr) or ()
+                float(loss) for loss in train(parts[pair.rank], pair, batches, lr) or ()
             ]
         result["got"] = model.weights(parts[pair.rank])
     return result
@@ -373,7 +375,9 @@ def hybrid(step_name: str, case: int, seed: int) -> HybridCase:
             "mean of pairs": {
                 name: [
                     sum(x) / len(alone)
-                    for x in zip(*(cast("list[float]", one[name]) for one in alone), strict=True)
+                    for x in zip(
+                        *(cast("list[float]", of_share[name]) for of_share in alone), strict=True
+                    )
                 ]
                 for name in alone[0]
             },
