@@ -74,11 +74,11 @@ def mended(function: Callable[..., Any]) -> None:
             lean,
             [
                 [
-                    max(*one.messages, one.most_messages),
-                    max(*one.sent_bytes, one.most_bytes),
+                    max(*run.messages, run.most_messages),
+                    max(*run.sent_bytes, run.most_bytes),
                     problem is None,
                 ]
-                for one, problem in zip(runs, lean, strict=True)
+                for run, problem in zip(runs, lean, strict=True)
             ],
         )
 
@@ -171,11 +171,11 @@ def price(
             ("gathered", gathered_s, cases.gathers),
         ):
             with report.part(name):
-                found = asked(seed())
-                answers = [number(ask(function, *case.arguments)) for case in found]
+                questions = asked(seed())
+                answers = [number(ask(function, *case.arguments)) for case in questions]
                 report.judge(
                     name,
-                    diagnosis.price_problems(found, answers, f"{name} other"),
+                    diagnosis.price_problems(questions, answers, f"{name} other"),
                     answers,
                     rtol=1e-6,
                 )
@@ -187,31 +187,35 @@ def pack(pack_of: Callable[..., Any], unpack: Callable[..., Any]) -> None:
     The former changes `kept`.
     """
     with check("pack") as report:
-        found = [_packed(pack_of, unpack, size) for size in (1000, 22_026)]
+        packets = [_packed(pack_of, unpack, size) for size in (1000, 22_026)]
         report.judge(
             "largest",
-            [diagnosis.dense_problem(one["dense"], one["before"], one["count"]) for one in found],
-            [_arrived(one["dense"]) for one in found],
+            [
+                diagnosis.dense_problem(packet["dense"], packet["before"], packet["count"])
+                for packet in packets
+            ],
+            [_arrived(packet["dense"]) for packet in packets],
             rtol=1e-2,
         )
         problems = [
-            diagnosis.kept_problem(one["left"], one["before"], one["dense"]) for one in found
+            diagnosis.kept_problem(packet["left"], packet["before"], packet["dense"])
+            for packet in packets
         ]
         lost = [
             (
                 0.0
                 if problem is None
-                else 1 + float(np.abs(one["left"] + one["dense"] - one["before"]).max())
+                else 1 + float(np.abs(packet["left"] + packet["dense"] - packet["before"]).max())
             )
-            for one, problem in zip(found, problems, strict=True)
+            for packet, problem in zip(packets, problems, strict=True)
         ]
         report.judge(
             "kept",
             problems,
-            [[(one["left"] + one["dense"])[::37] for one in found], lost],
+            [[(packet["left"] + packet["dense"])[::37] for packet in packets], lost],
             rtol=1e-2,
         )
-        sizes = [(one["bytes"], one["count"]) for one in found]
+        sizes = [(packet["bytes"], packet["count"]) for packet in packets]
         report.judge(
             "small",
             [
@@ -224,11 +228,11 @@ def pack(pack_of: Callable[..., Any], unpack: Callable[..., Any]) -> None:
         with report.part("places"):
             # a negative place is a different place here
             size = int(cases.generator(seed(), "size").integers(45_000, 60_000))
-            one = _packed(pack_of, unpack, size)
+            packet = _packed(pack_of, unpack, size)
             report.judge(
                 "places",
-                [diagnosis.dense_problem(one["dense"], one["before"], one["count"])],
-                _arrived(one["dense"]),
+                [diagnosis.dense_problem(packet["dense"], packet["before"], packet["count"])],
+                _arrived(packet["dense"]),
                 rtol=1e-2,
             )
 
@@ -242,7 +246,7 @@ def sparse(function: Callable[..., Any]) -> None:
 
     with check("sparse") as report:
         draw = cases.generator(seed(), "sparse")
-        asked, found = (
+        asked, returned = (
             [
                 sparse_steps.draw_case(draw, count)
                 for count in (int(draw.integers(5, 12)), sparse_steps.SIZE)
@@ -255,8 +259,8 @@ def sparse(function: Callable[..., Any]) -> None:
             )
             if why := mortal.failure(outcomes):
                 raise Stopped(mortal.with_rank(why, outcomes))
-            found.append([outcome.value for outcome in outcomes])
-        few, everything = found
+            returned.append([outcome.value for outcome in outcomes])
+        few, everything = returned
         report.judge(
             "weights",
             [sparse_steps.weights_problem(few, asked[0])],
@@ -265,7 +269,7 @@ def sparse(function: Callable[..., Any]) -> None:
         )
         problems = [
             sparse_steps.weights_problem(everything, asked[1]),
-            *(sparse_steps.kept_problem(*one) for one in zip(found, asked, strict=True)),
+            *(sparse_steps.kept_problem(*pair) for pair in zip(returned, asked, strict=True)),
         ]
         report.judge(
             "all",
@@ -313,10 +317,10 @@ def _apart(function: Callable[..., Any], *args: Any) -> list[Any]:
     outcome = mortal.in_process(function, *args)
     if outcome.value is None:
         raise Stopped(outcome.error or f"The process was killed by {outcome.killed_by}.")
-    error, *found = outcome.value
+    error, *values = outcome.value
     if error:
         raise Stopped(error)
-    return found
+    return values
 
 
 def entry(function: Callable[..., Any]) -> None:

@@ -75,8 +75,8 @@ def baseline_s(
     sizes: Sequence[int] = (65536, 2048, 20480, 40),
 ) -> float:
     """Return the seconds of the challenge's baseline, which makes four all-reduces per step."""
-    one = on(rate_mbit, delay_ms)
-    return steps * (gradient_s + sum(all_reduce_s(n, RANKS, one) for n in sizes))
+    one_message_s = on(rate_mbit, delay_ms)
+    return steps * (gradient_s + sum(all_reduce_s(n, RANKS, one_message_s) for n in sizes))
 
 
 def on(rate_mbit: float, delay_ms: float) -> Callable[[float], float]:
@@ -86,7 +86,7 @@ def on(rate_mbit: float, delay_ms: float) -> Callable[[float], float]:
 
 def messages(seed: int) -> list[Case]:
     """Draw messages to price."""
-    draw, found = generator(seed, "messages"), []
+    draw, cases = generator(seed, "messages"), []
     for n in (0, int(draw.integers(100, 1000)), int(draw.integers(10**4, 10**6))):
         rate, delay = link(draw)
         right = message_s(n, rate, delay)
@@ -96,14 +96,14 @@ def messages(seed: int) -> list[Case]:
             "no head": message_s(n - 64, rate, delay),
             "no delay": message_s(n, rate, 0),
         }
-        found.append(Case(f"{n} bytes, {rate} Mbit/s, {delay} ms", [n, rate, delay], right, wrong))
-    return found
+        cases.append(Case(f"{n} bytes, {rate} Mbit/s, {delay} ms", [n, rate, delay], right, wrong))
+    return cases
 
 
 def entries(seed: int) -> list[Case]:
     """Draw entries to price, which synchronise once in several steps."""
     draw = generator(seed, "entries")
-    found: list[Case] = []
+    cases: list[Case] = []
     for ranks, every in (
         (4, 1),
         (4, int(draw.integers(3, 20))),
@@ -112,63 +112,69 @@ def entries(seed: int) -> list[Case]:
         # gradients after the last all-reduce
         rest = int(draw.integers(1, every)) if every > 1 else 0
         steps = every * int(draw.integers(9, 30)) + rest
-        tensors = [int(n) * 4 for n in draw.integers(500, 10**4, 1 + len(found))]
+        tensors = [int(n) * 4 for n in draw.integers(500, 10**4, 1 + len(cases))]
         rate, delay = link(draw)
-        gradient_s, one = round(draw.uniform(0.005, 0.05), 3), on(rate, delay)
+        gradient_s, one_message_s = round(draw.uniform(0.005, 0.05), 3), on(rate, delay)
         computing, times = steps * gradient_s, steps // every
         rounds = 2 * (ranks - 1)
-        sent = sum(all_reduce_s(n, ranks, one) for n in tensors)
-        fluid = sum(rounds * (one(n / ranks) - one(0)) + one(0) for n in tensors)
+        sent = sum(all_reduce_s(n, ranks, one_message_s) for n in tensors)
+        fluid = sum(
+            rounds * (one_message_s(n / ranks) - one_message_s(0)) + one_message_s(0)
+            for n in tensors
+        )
         wrong = {
             "each step": steps * (gradient_s + sent),
             "no gradients": times * sent,
-            "not cut": computing + times * sum(rounds * one(n) for n in tensors),
+            "not cut": computing + times * sum(rounds * one_message_s(n) for n in tensors),
             "half the ring": computing + times * sent / 2,
-            "one tensor": computing + times * all_reduce_s(sum(tensors), ranks, one),
-            "p messages": computing + times * sum(2 * ranks * one(n / ranks) for n in tensors),
+            "one tensor": computing + times * all_reduce_s(sum(tensors), ranks, one_message_s),
+            "p messages": computing
+            + times * sum(2 * ranks * one_message_s(n / ranks) for n in tensors),
             "part of a time": computing + steps / every * sent,
-            "four ranks": computing + times * sum(all_reduce_s(n, RANKS, one) for n in tensors),
+            "four ranks": computing
+            + times * sum(all_reduce_s(n, RANKS, one_message_s) for n in tensors),
             "head once": computing + times * fluid,
         }
-        found.append(
+        cases.append(
             Case(
                 f"{steps} steps, every {every}, {len(tensors)} tensors, {ranks} ranks",
-                [steps, every, tensors, ranks, gradient_s, one],
+                [steps, every, tensors, ranks, gradient_s, one_message_s],
                 computing + times * sent,
                 wrong,
             )
         )
-    return found
+    return cases
 
 
 def gathers(seed: int) -> list[Case]:
     """Draw entries to price, whose ranks gather a message of each rank in every step."""
-    draw, found = generator(seed, "gathers"), []
+    draw, cases = generator(seed, "gathers"), []
     for ranks in (4, int(draw.integers(5, 9))):
         steps, n, gradient_s = (
             int(draw.integers(50, 200)),
             int(draw.integers(200, 5000)) * 4,
             round(draw.uniform(0.005, 0.05), 3),
         )
-        one = on(*link(draw))
-        right = steps * (gradient_s + in_rounds_s("all-gather", ranks, ranks * n, one))
+        one_message_s = on(*link(draw))
+        right = steps * (gradient_s + in_rounds_s("all-gather", ranks, ranks * n, one_message_s))
         wrong = {
-            "all-reduce": steps * (gradient_s + all_reduce_s(n, ranks, one)),
-            "p messages": steps * (gradient_s + ranks * one(n)),
-            "cut": steps * (gradient_s + (ranks - 1) * one(n / ranks)),
+            "all-reduce": steps * (gradient_s + all_reduce_s(n, ranks, one_message_s)),
+            "p messages": steps * (gradient_s + ranks * one_message_s(n)),
+            "cut": steps * (gradient_s + (ranks - 1) * one_message_s(n / ranks)),
             "no gradients": right - steps * gradient_s,
-            "four ranks": steps * (gradient_s + (RANKS - 1) * one(n)),
-            "head once": steps * (gradient_s + (ranks - 1) * (one(n) - one(0)) + one(0)),
+            "four ranks": steps * (gradient_s + (RANKS - 1) * one_message_s(n)),
+            "head once": steps
+            * (gradient_s + (ranks - 1) * (one_message_s(n) - one_message_s(0)) + one_message_s(0)),
         }
-        found.append(
+        cases.append(
             Case(
                 f"{steps} steps, {n} bytes, {ranks} ranks",
-                [steps, n, ranks, gradient_s, one],
+                [steps, n, ranks, gradient_s, one_message_s],
                 right,
                 wrong,
             )
         )
-    return found
+    return cases
 
 
 def kept(seed: int, size: int) -> tuple[np.ndarray, int]:

@@ -37,7 +37,7 @@ def price_problems(
     A mistake that explains half of the wrong answers or more is named, otherwise `other`.
     """
     names = likely(
-        [(one.right, one.wrong, got) for one, got in zip(asked, answers, strict=True)], same=near
+        [(case.right, case.wrong, got) for case, got in zip(asked, answers, strict=True)], same=near
     )
     for case, got in zip(asked, answers, strict=True):
         if near(got, case.right):

@@ -49,9 +49,9 @@ def one_process(challenge: Challenge, seed: bytes, mistakes: Collection[str] = (
             for rank in ranks
         ]
         if "add up" in mistakes:
-            own = [one + old for one, old in zip(own, before, strict=True)]
+            own = [gradient + old for gradient, old in zip(own, before, strict=True)]
         if "clip first" in mistakes:
-            own = [_clipped(one) for one in own]
+            own = [_clipped(gradient) for gradient in own]
         mean = total(own) / (1 if "sum" in mistakes else len(ranks))
         if "clip first" not in mistakes:
             mean = _clipped(mean)
@@ -67,7 +67,7 @@ def alike(challenge: Challenge, seed: bytes) -> dict[tuple[str, ...], torch.Tens
     sets = [
         tuple(name for name, there in zip(MISTAKES, flags, strict=True) if there) for flags in made
     ]
-    return {one: one_process(challenge, seed, one) for one in sets}
+    return {mistakes: one_process(challenge, seed, mistakes) for mistakes in sets}
 
 
 def _clipped(gradient: torch.Tensor) -> torch.Tensor:

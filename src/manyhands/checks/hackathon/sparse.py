@@ -65,7 +65,7 @@ def train_on_rank(function: Callable[..., Any], case: SparseCase) -> Kept:
     import torch
     import torch.distributed as dist
 
-    weights, kept, found = torch.from_numpy(case["weights"].copy()), torch.zeros(SIZE), []
+    weights, kept, steps = torch.from_numpy(case["weights"].copy()), torch.zeros(SIZE), []
     for gradients in case["gradients"]:
         _, error = call(
             function,
@@ -77,8 +77,8 @@ def train_on_rank(function: Callable[..., Any], case: SparseCase) -> Kept:
         )
         if error:
             raise RuntimeError(error)
-        found.append((weights.tolist(), kept.tolist()))
-    return found
+        steps.append((weights.tolist(), kept.tolist()))
+    return steps
 
 
 def train_alone(
@@ -88,11 +88,11 @@ def train_alone(
 
     They are computed in a single process.
     """
-    weights, kept, found = case["weights"].astype(float), np.zeros((RANKS, SIZE)), []
+    weights, kept, steps = case["weights"].astype(float), np.zeros((RANKS, SIZE)), []
     for gradients in case["gradients"]:
         kept += gradients
         ordered = -kept if mistake == "sparse signed" else -np.abs(kept)
-        places = [np.argsort(one)[: case["count"]] for one in ordered]
+        places = [np.argsort(row)[: case["count"]] for row in ordered]
         if mistake == "sparse same places":
             places = [places[0]] * RANKS
         sent = np.zeros((RANKS, SIZE))
@@ -106,8 +106,8 @@ def train_alone(
         # if a place was sent several times, only the last value counts
         if mistake == "sparse once":
             total = np.zeros(SIZE)
-            for one in sent:
-                total[one != 0] = one[one != 0]
+            for message in sent:
+                total[message != 0] = message[message != 0]
         weights = weights - RATE * total / (
             np.maximum(senders, 1)
             if mistake == "sparse senders"
@@ -118,8 +118,8 @@ def train_alone(
             else RANKS
         )
         kept = np.zeros_like(kept) if mistake == "sparse forgotten" else kept
-        found.append((weights.copy(), kept.copy()))
-    return found
+        steps.append((weights.copy(), kept.copy()))
+    return steps
 
 
 def _rounded(values: np.ndarray, mistake: str | None) -> np.ndarray:
@@ -137,9 +137,9 @@ def weights_problem(ranks: Sequence[Kept], case: SparseCase) -> Problem | None:
     right = train_alone(case)
     for step, (wanted, _) in enumerate(right):
         mine = [np.array(rank[step][0]) for rank in ranks]
-        if any(one.shape != wanted.shape or not np.isfinite(one).all() for one in mine):
+        if any(weights.shape != wanted.shape or not np.isfinite(weights).all() for weights in mine):
             return _say("sparse no tensor")
-        if all(np.abs(one - wanted).max() <= ATOL for one in mine):
+        if all(np.abs(weights - wanted).max() <= ATOL for weights in mine):
             continue
         if np.abs(mine[0] - mine[-1]).max() > ATOL:
             return _say("sparse own")
@@ -165,16 +165,16 @@ def weights_problem(ranks: Sequence[Kept], case: SparseCase) -> Problem | None:
 def kept_problem(ranks: Sequence[Kept], case: SparseCase) -> Problem | None:
     """Judge what the ranks keep after each step."""
     for step, (_, kept) in enumerate(train_alone(case)):
-        for rank, one in enumerate(ranks):
-            if np.shape(one[step][1]) != (SIZE,):
+        for rank, steps in enumerate(ranks):
+            if np.shape(steps[step][1]) != (SIZE,):
                 return _say("sparse kept")
-            if np.abs(np.array(one[step][1]) - kept[rank]).max() > ATOL:
+            if np.abs(np.array(steps[step][1]) - kept[rank]).max() > ATOL:
                 return _say(
                     next(
                         (
                             name
                             for name in LOOKS
-                            if _alike(one[step], train_alone(case, name)[step], rank)
+                            if _alike(steps[step], train_alone(case, name)[step], rank)
                         ),
                         "sparse kept",
                     )
