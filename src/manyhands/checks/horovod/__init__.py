@@ -51,17 +51,17 @@ def _world(cluster: Cluster, size: int | None = None) -> None:
 
 def _in_both_worlds(report: RankReport, experiment: str, function: str) -> list[list[Any]]:
     """Return the answers of the members, from a world of all ranks and from one of three."""
-    found: list[list[Any]] = []
+    worlds: list[list[Any]] = []
     try:
         for size in (None, 3):
             _world(report.cluster, size)
             answers = report.on_ranks(
                 "horovod.ranks", experiment, function, seed(), remark="behind an if"
             )
-            found.append([answer for answer in answers if answer is not None])
+            worlds.append([answer for answer in answers if answer is not None])
     finally:
         _world(report.cluster)
-    return found
+    return worlds
 
 
 def diagnose(cluster: Cluster, function: Callable[..., Any]) -> None:
@@ -172,7 +172,7 @@ def finish(cluster: Cluster, function: str) -> None:
         values = [[case["returned"] for case in answers] for answers in worlds]
         report.judge(
             "loss",
-            (diagnosis.loss_problem(*one) for one in returned),
+            (diagnosis.loss_problem(*result) for result in returned),
             values,
             atol=diagnosis.LOSS_ATOL,
         )

@@ -39,7 +39,7 @@ def same(a: Any, b: Any, atol: float = ATOL) -> bool:
         return (
             isinstance(a, list)
             and len(a) == len(b)
-            and all(same(one, other, atol) for one, other in zip(a, b, strict=True))
+            and all(same(item, other, atol) for item, other in zip(a, b, strict=True))
         )
     return a is not None and abs(a - b) <= atol * (1 + abs(b))
 
@@ -59,7 +59,7 @@ def ask(function: Callable[..., Any], cases: Sequence[dict[str, float]]) -> list
             raise Stopped(
                 MISTAKES["raised"].format(error=f"{type(error).__name__}: {error}"[:200], case=case)
             ) from None
-    return [one if isinstance(one, str) else repr(one)[:40] for one in returned]
+    return [answer if isinstance(answer, str) else repr(answer)[:40] for answer in returned]
 
 
 def diagnosis_problem(missing: str, symptoms: dict[str, float], returned: str) -> Problem | None:
@@ -197,7 +197,7 @@ def _as_asked(case: JoinedCase) -> bool:
         for place, ranks in zip(places, case["orders"], strict=True)
         for steps in ranks
     ]
-    return all(one == sorted(one) for one in own)
+    return all(taken == sorted(taken) for taken in own)
 
 
 def _once(case: JoinedCase) -> Problem | None:
@@ -333,9 +333,9 @@ def loss_problem(rank: int, case: FinishedCase, everyone: Sequence[FinishedCase]
         "sum": [sum(losses)] * len(losses),
     }
     wrong = [
-        (number, one["returned"])
-        for number, one in enumerate(everyone)
-        if not same(one["returned"], mean, LOSS_ATOL)
+        (number, rank_case["returned"])
+        for number, rank_case in enumerate(everyone)
+        if not same(rank_case["returned"], mean, LOSS_ATOL)
     ]
     known = (
         name
@@ -349,6 +349,6 @@ def loss_problem(rank: int, case: FinishedCase, everyone: Sequence[FinishedCase]
         "got": got,
         "mistake": MISTAKES["finish", mistake],
         "picture": by_rank.numbers(
-            "loss", mean, [one["returned"] for one in everyone], within=LOSS_ATOL
+            "loss", mean, [rank_case["returned"] for rank_case in everyone], within=LOSS_ATOL
         ),
     }

@@ -84,7 +84,7 @@ def symptoms(missing: Sequence[str], seed: int) -> list[dict[str, float]]:
     These are the edits, "rounding" and "nobody" (see `diagnosis.ANSWERS`). A missing edit shows
     only a little, as in small distances or a single row that is counted twice.
     """
-    return [_symptoms(one, seed + k) for k, one in enumerate(missing)]
+    return [_symptoms(edit, seed + k) for k, edit in enumerate(missing)]
 
 
 def _symptoms(missing: str, seed: int) -> dict[str, float]:
@@ -166,7 +166,7 @@ def resumed(name: str, seed: int) -> ResumedCase:
     finally:
         if os.path.exists(path):
             os.remove(path)
-    state, momenta, found = (
+    state, momenta, group_settings = (
         _state(model),
         _momenta(model, optimiser),
         [[float(group[key]) for key in SETTINGS] for group in optimiser.param_groups],
@@ -189,7 +189,7 @@ def resumed(name: str, seed: int) -> ResumedCase:
         "looks": looks,
         "momenta": numbers(momenta),
         "right momenta": numbers(right[1]),
-        "settings": found,
+        "settings": group_settings,
         "right settings": settings,
         "returned": int(returned) if isinstance(returned, Integral) else repr(returned)[:40],
         "step": step,
@@ -218,11 +218,11 @@ def _momenta(model: nn.Module, optimiser: torch.optim.Optimizer) -> torch.Tensor
 
     Both have the same effect.
     """
-    found = [optimiser.state[p].get("momentum_buffer") for p in model.parameters()]
+    momenta = [optimiser.state[p].get("momentum_buffer") for p in model.parameters()]
     return flat(
         [
-            torch.zeros_like(p) if one is None else one
-            for p, one in zip(model.parameters(), found, strict=True)
+            torch.zeros_like(p) if momentum is None else momentum
+            for p, momentum in zip(model.parameters(), momenta, strict=True)
         ]
     )
 
@@ -313,13 +313,13 @@ def epochs(name: str, seed: int) -> list[EpochCase] | None:
         orders: list[list[list[int]]] = []
         rates: list[float] = []
         before = torch.get_rng_state()
-        for one in (epoch, epoch + 1, epoch):
-            steps, rate = function(n, rows, one, base)
+        for number in (epoch, epoch + 1, epoch):
+            steps, rate = function(n, rows, number, base)
             orders.append([torch.as_tensor(step).flatten().tolist() for step in steps])
             rates.append(float(rate))
         right = [
-            torch.randperm(n, generator=torch.Generator().manual_seed(one)).tolist()
-            for one in (epoch, epoch + 1, epoch)
+            torch.randperm(n, generator=torch.Generator().manual_seed(number)).tolist()
+            for number in (epoch, epoch + 1, epoch)
         ]
         cases.append(
             {
@@ -355,18 +355,18 @@ def finished(name: str, seed: int) -> FinishedCase | None:
     )
     right = numbers(flat(model.state_dict().values()))
     returned = function(model, losses[hvd.rank()], path)
-    found: Any = None
+    checkpoint: Any = None
     if os.path.exists(path):
-        found = _loaded(path)
+        checkpoint = _loaded(path)
         os.remove(path)
-    complete = isinstance(found, dict) and {"model", "loss"} <= set(found)
+    complete = isinstance(checkpoint, dict) and {"model", "loss"} <= set(checkpoint)
     return {
         "losses": losses,
-        "wrote": found is not None,
-        "loss": float(found["loss"]) if complete else None,
+        "wrote": checkpoint is not None,
+        "loss": float(checkpoint["loss"]) if complete else None,
         "weights": (
-            numbers(flat(found["model"].values()))
-            if complete and isinstance(found["model"], dict)
+            numbers(flat(checkpoint["model"].values()))
+            if complete and isinstance(checkpoint["model"], dict)
             else None
         ),
         "right weights": right,
