@@ -46,23 +46,23 @@ def schedule(function: Callable[..., Any]) -> None:
     It must return the rate of the step that begins at `epoch`.
     """
     with _Check("schedule") as report:
-        found: dict[str, list[tuple[schedule_diagnosis.Asked, float]]] = {
+        replies: dict[str, list[tuple[schedule_diagnosis.Asked, float]]] = {
             name: [] for name in report.asked
         }
         for case, probes in _schedules(report.rng):
             for name, epochs in probes.items():
                 for epoch in epochs:
                     answer = _rate(function, epoch, *case)
-                    found[name].append(((epoch, *case), number(answer)))
+                    replies[name].append(((epoch, *case), number(answer)))
         problem_of = {
             "scaling": schedule_diagnosis.scaling_problem,
             "warm-up": schedule_diagnosis.warm_up_problem,
             "drops": schedule_diagnosis.drops_problem,
         }
-        for name, cases in found.items():
+        for name, cases in replies.items():
             report.judge(
                 name,
-                (problem_of[name](*one) for one in cases),
+                (problem_of[name](*reply) for reply in cases),
                 [got for _, got in cases],
                 rtol=1e-6,
             )
@@ -173,7 +173,7 @@ def noise(function: Callable[..., Any]) -> None:
 
     with _Check("noise") as report:
         draw = report.rng
-        found: list[tuple[tuple[np.ndarray, np.ndarray, int, int], list[float]]] = []
+        replies: list[tuple[tuple[np.ndarray, np.ndarray, int, int], list[float]]] = []
         for steps, ranks in ((24, 4), (16, 8), (32, 3)):
             numbers, rows = int(draw.integers(30, 60)), int(draw.integers(8, 20))
             truth = draw.normal(size=numbers)
@@ -181,7 +181,7 @@ def noise(function: Callable[..., Any]) -> None:
             deviation = draw.uniform(0.5, 1.5, numbers) * draw.uniform(4, 10)
             gradients = truth + deviation / rows**0.5 * draw.normal(size=(steps, ranks, numbers))
             answer = ask(function, torch.from_numpy(gradients.copy()), rows)
-            found.append(
+            replies.append(
                 (
                     (gradients.reshape(-1, numbers), gradients.mean(1), rows, ranks * rows),
                     diagnosis.three(answer),
@@ -190,8 +190,8 @@ def noise(function: Callable[..., Any]) -> None:
         for index, name in enumerate(report.asked):
             report.judge(
                 name,
-                (diagnosis.noise_problem(index, *one) for one in found),
-                [got[index] for _, got in found],
+                (diagnosis.noise_problem(index, *reply) for reply in replies),
+                [got[index] for _, got in replies],
                 rtol=1e-6,
             )
 
@@ -327,8 +327,8 @@ def _judge_accuracy(
     if not all(bool(torch.isfinite(weight).all()) for weight in weights):
         raise Stopped(MISTAKES["not finite"])
     errors, trained = (
-        [task.error(one) for one in (reference, weights)],
-        [task.error(one, train=True).mean() for one in (reference, weights)],
+        [task.error(tensors) for tensors in (reference, weights)],
+        [task.error(tensors, train=True).mean() for tensors in (reference, weights)],
     )
     problem = diagnosis.accuracy_problem(errors[0], errors[1], MARGIN, trained)
     # the same evidence for every good enough answer, namely the highest allowed error

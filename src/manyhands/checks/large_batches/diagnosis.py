@@ -154,8 +154,10 @@ def _mistakes(name: str) -> list[tuple[str, ...]]:
     The mistakes of a tuple are each from a different group.
     """
     groups = [(None, *GROUPS[group]) for group in SEEN[name]]
-    found = [tuple(filter(None, one)) for one in product(*groups)]
-    return sorted(filter(None, found), key=lambda looks: (len(looks), looks[0] not in GROUPS[name]))
+    combinations = [tuple(filter(None, combination)) for combination in product(*groups)]
+    return sorted(
+        filter(None, combinations), key=lambda looks: (len(looks), looks[0] not in GROUPS[name])
+    )
 
 
 def lars_after(
@@ -289,7 +291,7 @@ def noise_problem(
             NAN,
             right[1] / float((large**2).sum(1).mean()),
         ),
-        "mean of quotients": (NAN, NAN, float(np.mean([one[2] for one in each_step]))),
+        "mean of quotients": (NAN, NAN, float(np.mean([scale[2] for scale in each_step]))),
         "first rank": first_rank,
         "one large batch": every_row,
         "upside down": (NAN, NAN, 1 / right[2]),
@@ -337,12 +339,12 @@ def sgd_noise_problem(case: tuple[float, float, int, int], got: float) -> Proble
 
 def grow(phases: Phases, batch: int, largest: int) -> list[tuple[float, float, int]]:
     """Return [(epochs, rate, batch)], where the batch grows instead of a rate that drops."""
-    found = []
+    grown = []
     for epochs, rate in phases:
         # rounded down, because with a larger batch the rate would be above the first
         larger = min(largest, int(batch * phases[0][1] / rate + 1e-9))
-        found.append((epochs, rate * larger / batch, larger))
-    return found
+        grown.append((epochs, rate * larger / batch, larger))
+    return grown
 
 
 def rows_of(answer: Any, count: int) -> np.ndarray | None:

@@ -38,8 +38,8 @@ def rate_at(
 def arguments(case: Sequence[Any]) -> str:
     """Return the arguments of a call of `rate_at`, with their names."""
     return ", ".join(
-        f"{name}={_plain(one)}"
-        for name, one in zip(signature(rate_at).parameters, case, strict=True)
+        f"{name}={_plain(value)}"
+        for name, value in zip(signature(rate_at).parameters, case, strict=True)
     )
 
 
