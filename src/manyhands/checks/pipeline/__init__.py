@@ -37,16 +37,16 @@ def bubble(function: Callable[..., Any]) -> None:
     from manyhands.simulate import pipeline
 
     with check("bubble") as report:
-        found: dict[str, list[Any]] = {"stages": [], "chunks": []}
+        replies: dict[str, list[Any]] = {"stages": [], "chunks": []}
         with closed(pipeline.bubble):
             for case in cases.bubbles(seed()):
-                found["stages" if case[2] == 1 else "chunks"].append(
+                replies["stages" if case[2] == 1 else "chunks"].append(
                     (case, number(ask(function, *case)))
                 )
-        for name, few in found.items():
+        for name, few in replies.items():
             report.judge(
                 name,
-                (diagnosis.bubble_problem(*one) for one in few),
+                (diagnosis.bubble_problem(*reply) for reply in few),
                 [got for _, got in few],
                 rtol=1e-9,
             )
@@ -61,29 +61,29 @@ def orders(gpipe_order: Callable[..., Any], one_f_one_b_order: Callable[..., Any
         for names, function in ((("gpipe",), gpipe_order), (("1f1b", "memory"), one_f_one_b_order)):
             with report.part(*names):  # one of them counts even if the other is not written yet
                 with closed(pipeline.gpipe, pipeline.one_f_one_b):
-                    found = [
+                    answers = [
                         [diagnosis.pairs(ask(function, rank, *case)) for rank in range(case[0])]
                         for case in asked
                     ]
                 problems = [
-                    diagnosis.order_problem(names[0], *one)
-                    for one in zip(asked, found, strict=True)
+                    diagnosis.order_problem(names[0], *pair)
+                    for pair in zip(asked, answers, strict=True)
                 ]
                 values = [
                     -1.0 if problem else diagnosis.step_s(answer)[0]
-                    for problem, answer in zip(problems, found, strict=True)
+                    for problem, answer in zip(problems, answers, strict=True)
                 ]
                 report.judge(names[0], problems, values, rtol=1e-9)
                 if "memory" in names:
                     report.judge(
                         "memory",
-                        map(diagnosis.alive_problem, asked, found),
+                        map(diagnosis.alive_problem, asked, answers),
                         [
                             [
                                 diagnosis.alive_evidence(case, order, rank)
                                 for rank, order in enumerate(answer)
                             ]
-                            for case, answer in zip(asked, found, strict=True)
+                            for case, answer in zip(asked, answers, strict=True)
                         ],
                     )
 
@@ -113,8 +113,8 @@ def finish(function: Callable[..., Any]) -> None:
             for (_, possible), (_, error) in zip(deadlocks, replies, strict=True)
         )
         values = [
-            diagnosis.stuck_evidence(orders, *one)
-            for (orders, _), one in zip(deadlocks, replies, strict=True)
+            diagnosis.stuck_evidence(orders, *reply)
+            for (orders, _), reply in zip(deadlocks, replies, strict=True)
         ]
         report.judge("stuck", problems, values)
 
@@ -133,7 +133,7 @@ def _ask_each(
     """
     replies: list[tuple[Any, BaseException | None]] = []
     for orders in many:
-        endless = [one for one in replies if isinstance(one[1], TimeoutError)]
+        endless = [reply for reply in replies if isinstance(reply[1], TimeoutError)]
         replies += endless[:1] or [
             answer_in(
                 ANSWER_LIMIT_S,
@@ -157,13 +157,13 @@ def cut(function: Callable[..., Any]) -> None:
     with check("cut") as report:
         asked = cases.networks(seed())
         with closed(pipeline.cut, cases.least, cases.smallest):
-            found = [
+            answers = [
                 (case, diagnosis.blocks_of(ask(function, list(case[0]), case[1]), case[0]))
                 for case in asked
             ]
             few = asked[-1][0][:2]
             refused = isinstance(answer_in(ANSWER_LIMIT_S, function, list(few), 3)[1], ValueError)
-        problems = [diagnosis.blocks_problem(*one) for one in found]
+        problems = [diagnosis.blocks_problem(*answer) for answer in answers]
         accepted = None if refused else diagnosis.problem("accepted", layers=len(few), stages=3)
         values = [
             (
@@ -171,14 +171,14 @@ def cut(function: Callable[..., Any]) -> None:
                 if problem
                 else sum(case[0])
             )
-            for problem, (case, blocks) in zip(problems, found, strict=True)
+            for problem, (case, blocks) in zip(problems, answers, strict=True)
         ]
         report.judge("blocks", [*problems, accepted], [*values, refused])
         worst = [
             -1 if problem else diagnosis.dearest_of(case[0], blocks)
-            for problem, (case, blocks) in zip(problems, found, strict=True)
+            for problem, (case, blocks) in zip(problems, answers, strict=True)
         ]
-        report.judge("dearest", (diagnosis.dearest_problem(*one) for one in found), worst)
+        report.judge("dearest", (diagnosis.dearest_problem(*answer) for answer in answers), worst)
 
 
 def run(cluster: Cluster, name: str) -> None:
@@ -190,25 +190,25 @@ def run(cluster: Cluster, name: str) -> None:
         answers: list[list[RunCase]] = report.on_ranks(
             "pipeline.ranks", "run", name, seed(), remark="hangs"
         )
-        found = [case for answer in answers for case in answer]
+        runs = [case for answer in answers for case in answer]
         report.judge(
-            "loss", map(diagnosis.loss_problem, found), [case["loss"] for case in found], rtol=1e-7
+            "loss", map(diagnosis.loss_problem, runs), [case["loss"] for case in runs], rtol=1e-7
         )
-        problems = map(diagnosis.gradients_problem, found)
+        problems = map(diagnosis.gradients_problem, runs)
         report.judge(
             "gradients",
             problems,
             [
-                [gradient["sample"] for case in found for gradient in case["gradients"]],
-                [len(case["changed"]) for case in found],
+                [gradient["sample"] for case in runs for gradient in case["gradients"]],
+                [len(case["changed"]) for case in runs],
             ],
             rtol=1e-7,
             atol=1e-9,
         )
         report.judge(
-            "messages", map(diagnosis.messages_problem, found), [case["sent"] for case in found]
+            "messages", map(diagnosis.messages_problem, runs), [case["sent"] for case in runs]
         )
-        one_by_one = [case for case in found if case["schedule"] == "1f1b"]
+        one_by_one = [case for case in runs if case["schedule"] == "1f1b"]
         report.judge(
             "memory",
             map(diagnosis.holds_problem, one_by_one),
@@ -224,7 +224,7 @@ def plan(function: Callable[..., Any]) -> None:
     with check("plan") as report:
         jobs = plan_cases.jobs(seed())
         answers = [plan_diagnosis.ask_plan(function, copy.deepcopy(job)) for job, _ in jobs]
-        found = plan_diagnosis.problems(jobs, answers)
+        judgements = plan_diagnosis.problems(jobs, answers)
         values = [
             plan_diagnosis.evidence(job, others, answer)
             for (job, others), answer in zip(jobs, answers, strict=True)
@@ -232,7 +232,7 @@ def plan(function: Callable[..., Any]) -> None:
         for name in report.asked:
             report.judge(
                 name,
-                (problems[name] for problems in found),
+                (problems[name] for problems in judgements),
                 [value[name] for value in values],
                 rtol=1e-6,
             )
@@ -247,19 +247,19 @@ def update(cluster: Cluster, name: str) -> None:
         answers: list[list[UpdateCase]] = report.on_ranks(
             "pipeline.update_ranks", "update", name, seed(), remark="update hangs"
         )
-        found = [case for answer in answers for case in answer]
-        update_diagnosis.mark_small_groups(found)
-        clear_first = sorted(found, key=update_diagnosis.ambiguous)
+        updates = [case for answer in answers for case in answer]
+        update_diagnosis.mark_small_groups(updates)
+        clear_first = sorted(updates, key=update_diagnosis.ambiguous)
         report.judge(
             "norm",
             map(update_diagnosis.norm_problem, clear_first),
-            [case["norm"] for case in found],
+            [case["norm"] for case in updates],
             rtol=1e-5,
         )
         report.judge(
             "weights",
             map(update_diagnosis.weights_problem, clear_first),
-            [case["weights"] for case in found],
+            [case["weights"] for case in updates],
             rtol=1e-5,
             atol=1e-5,
         )

@@ -38,13 +38,13 @@ def bubbles(seed: int) -> list[tuple[int, int, int]]:
     With one chunk, there are also fewer micro-batches than stages, and one stage.
     """
     draw = random.Random(f"bubble {seed}")
-    found = [
+    questions = [
         (draw.randint(3, 16), draw.randint(5, 64), chunks if chunks == 1 else draw.randint(2, 6))
         for chunks in (1, 2)
         for _ in range(5)
     ]
     return [
-        *found,
+        *questions,
         (draw.randint(9, 16), draw.randint(2, 8), 1),
         (1, draw.randint(2, 9), 1),
         (1, draw.randint(2, 9), draw.randint(2, 6)),
@@ -55,7 +55,7 @@ def timings(
     seed: int, messages: bool
 ) -> list[tuple[list[list[Any]], list[float], list[float], float]]:
     """Return [(orders, forward_s, backward_s, message_s)] for exercise 3."""
-    draw, found = random.Random(f"finish {seed} {messages}"), []
+    draw, questions = random.Random(f"finish {seed} {messages}"), []
     for name, stages, micro_batches in (
         *(
             (name, draw.randint(2, 5), draw.randint(3, 7))
@@ -73,15 +73,15 @@ def timings(
         forward_s, backward_s = (
             [round(draw.uniform(0.5, 3) * times, 3) for _ in range(stages)] for times in (1, 2)
         )
-        found.append(
+        questions.append(
             (orders, forward_s, backward_s, round(draw.uniform(0.2, 2), 3) if messages else 0.0)
         )
-    return found
+    return questions
 
 
 def deadlocks(seed: int) -> list[tuple[list[list[Any]], bool]]:
     """Return [(orders, whether they can be completed)] for exercise 3."""
-    draw, found = random.Random(f"stuck {seed}"), []
+    draw, questions = random.Random(f"stuck {seed}"), []
     for broken in (None, "circle", None, "own forward", "circle"):
         stages, micro_batches = draw.randint(2, 5), draw.randint(3, 7)
         orders = odd(draw, stages, micro_batches)
@@ -96,9 +96,9 @@ def deadlocks(seed: int) -> list[tuple[list[list[Any]], bool]]:
             orders[draw.randrange(stages - 1)] = [
                 (kind, m) for m in range(micro_batches) for kind in "FB"
             ]
-        found.append((orders, broken is None))
-    draw.shuffle(found)
-    return found
+        questions.append((orders, broken is None))
+    draw.shuffle(questions)
+    return questions
 
 
 def odd(
@@ -161,7 +161,7 @@ def networks(seed: int) -> list[tuple[list[int], int]]:
     them, the least sum of squares is not best, and in another, the least spread. In the fifth, a
     layer is so expensive that many cuts are best, and some would be with an empty stage.
     """
-    draw, found, measures = random.Random(f"cut {seed}"), [], [squares, spread, None, None]
+    draw, questions, measures = random.Random(f"cut {seed}"), [], [squares, spread, None, None]
     while measures:
         layers, stages = draw.randint(7, 11), draw.randint(3, 5)
         costs = [draw.choice((1, 2, 3, 5, 8, 13)) * draw.randint(3, 9) for _ in range(layers)]
@@ -174,11 +174,11 @@ def networks(seed: int) -> list[tuple[list[int], int]]:
         if measures[0]:
             wrong.append(least(measures[0], costs, stages))
         if smallest(costs, stages) < min(dearest(costs, way) for way in wrong):
-            found.append((costs, stages))
+            questions.append((costs, stages))
             measures.pop(0)
     small = [draw.randint(2, 9) for _ in range(5)]
     return [
-        *found,
+        *questions,
         ([*small[:3], sum(small) + 1, *small[3:]], 4),
         ([draw.randint(2, 9) for _ in range(4)], 4),
         ([draw.randint(2, 9) for _ in range(6)], 1),

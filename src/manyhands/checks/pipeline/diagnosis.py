@@ -120,9 +120,9 @@ def order_problem(
     """
     stages, count = case
     for rank, order in enumerate(orders):
-        found = broken_order(order, rank, stages, count)
-        if order is None or found:
-            return found
+        broken = broken_order(order, rank, stages, count)
+        if order is None or broken:
+            return broken
         if name == "gpipe" and [kind for kind, _ in order] != ["F"] * count + ["B"] * count:
             return problem(
                 "not gpipe", got=str(order), rank=rank, stages=stages, micro_batches=count
@@ -171,8 +171,8 @@ def alive_problem(case: tuple[int, int], orders: Sequence[Order | None]) -> Prob
     """Return the problem of the first rank that holds too many micro-batches at a time."""
     stages, count = case
     for rank, order in enumerate(orders):
-        if found := broken_order(order, rank, stages, count):
-            return found
+        if broken := broken_order(order, rank, stages, count):
+            return broken
         got, allowed = most_alive(order), min(count, stages - rank)
         if got > allowed:
             key = "keeps all" if got == count > allowed + 1 else "keeps"
@@ -189,7 +189,7 @@ def times_of(answer: Any, orders: Sequence[Sequence[Any]]) -> list[list[float]] 
     Return None if they do not have the shape of the orders.
     """
     try:
-        times = [[number(one) for one in row] for row in answer]
+        times = [[number(end) for end in row] for row in answer]
     except TypeError:
         return None
     return times if [len(row) for row in times] == [len(order) for order in orders] else None
@@ -221,8 +221,8 @@ def finish_problem(case: Timing, answer: Any) -> Problem | None:
     rank, i = next(
         (rank, i)
         for rank, row in enumerate(right)
-        for i, one in enumerate(row)
-        if not close(got[rank][i], one, 1e-6)
+        for i, end in enumerate(row)
+        if not close(got[rank][i], end, 1e-6)
     )
     return problem(
         looks, f"{orders[rank][i]} ends at {right[rank][i]:.6g}", f"{got[rank][i]:.6g}", rank
@@ -232,9 +232,9 @@ def finish_problem(case: Timing, answer: Any) -> Problem | None:
 def same(a: Sequence[Sequence[float]], b: Sequence[Sequence[float]]) -> bool:
     """Return whether two tables of times are equal, except for rounding."""
     return all(
-        close(one, other, 1e-6)
+        close(end, other, 1e-6)
         for row, others in zip(a, b, strict=True)
-        for one, other in zip(row, others, strict=True)
+        for end, other in zip(row, others, strict=True)
     )
 
 
@@ -246,15 +246,15 @@ def _alone(
     orders: Sequence[Sequence[Any]], forward_s: Sequence[float], backward_s: Sequence[float]
 ) -> list[list[float]]:
     """Return the times as if no rank waited for another rank."""
-    found = []
+    rows = []
     for rank, order in enumerate(orders):
         now = 0.0
         row: list[float] = []
         for kind, _ in order:
             now += {"F": forward_s, "B": backward_s}[kind][rank]
             row.append(now)
-        found.append(row)
-    return found
+        rows.append(row)
+    return rows
 
 
 def stuck_problem(possible: bool, error: BaseException | None, seconds: float) -> Problem | None:
@@ -286,7 +286,7 @@ def stuck_evidence(
 def blocks_of(answer: Any, costs: Sequence[int]) -> list[Block] | None:
     """Return [(start, stop)] of the learner's slices, or None if they are not slices."""
     try:
-        return [one.indices(len(costs))[:2] for one in answer]
+        return [block.indices(len(costs))[:2] for block in answer]
     except (TypeError, AttributeError):
         return None
 

@@ -171,11 +171,13 @@ def _draw_job(draw: random.Random, kind: str) -> Any:
         stages: [slice(12 * i // stages, 12 * (i + 1) // stages) for i in range(stages)]
         for stages in STAGES.get(kind, (1, 2, 3, 4))
     }
-    weights, kept = ([draw.uniform(1, 3) * times for _ in range(12)] for times in (1e8, 4e8))
+    weights, activations = ([draw.uniform(1, 3) * times for _ in range(12)] for times in (1e8, 4e8))
     if few:  # the first stages keep the most, and the last one has the most weights
-        weights, kept = ([draw.uniform(0.95, 1.05) * one for one in shape] for shape in FEW)
+        weights, activations = (
+            [draw.uniform(0.95, 1.05) * size for size in shape] for shape in FEW
+        )
     in_parts: list[list[float]] = [
-        [int(size // PARTS * PARTS) for size in sizes] for sizes in (weights, kept)
+        [int(size // PARTS * PARTS) for size in sizes] for sizes in (weights, activations)
     ]
     forward_s, weight_bytes, kept_bytes = (
         {stages: [sum(numbers[block]) for block in blocks] for stages, blocks in cuts.items()}
@@ -231,8 +233,11 @@ def needs(
     backward)].
     """
     return [
-        (copies * weights, kept * alive(schedule, stages, count, rank) / (count if share else 1))
-        for rank, (weights, kept) in enumerate(
+        (
+            copies * weights,
+            activations * alive(schedule, stages, count, rank) / (count if share else 1),
+        )
+        for rank, (weights, activations) in enumerate(
             zip(job.weight_bytes[stages], job.kept_bytes[stages], strict=True)
         )
     ]

@@ -49,10 +49,10 @@ def plan_of(job: Any, answer: Any) -> Plan | None:
     """Return the learner's answer as one of the job's plans, or None if it is none of them."""
     try:
         stages, count, schedule = answer
-        found = int(stages), int(count), str(schedule)
+        plan = int(stages), int(count), str(schedule)
     except Exception:  # noqa: BLE001 - a learner's object may do anything here
         return None
-    return found if found in cases.every_plan(job) else None
+    return plan if plan in cases.every_plan(job) else None
 
 
 def problems(
@@ -62,9 +62,11 @@ def problems(
 
     If an incomplete calculation explains at least half of the wrong plans, it is named.
     """
-    found = [_problems(job, plans, plan) for (job, plans), plan in zip(jobs, answers, strict=True)]
-    if None in answers or not any(any(one.values()) for one in found):
-        return found
+    judgements = [
+        _problems(job, plans, plan) for (job, plans), plan in zip(jobs, answers, strict=True)
+    ]
+    if None in answers or not any(any(judgement.values()) for judgement in judgements):
+        return judgements
     thoughts = [
         (
             cases.by_price(job, plans)[0][1],
@@ -74,36 +76,44 @@ def problems(
         for (job, plans), plan in zip(jobs, answers, strict=True)
     ]
     named = likely(thoughts)
-    for one in found if named else ():
-        for name, details in one.items():
+    for judgement in judgements if named else ():
+        for name, details in judgement.items():
             if details and details["mistake"] != MISTAKES["unfit"]:
-                one[name] = {**details, "mistake": f"{details['mistake']}\n{MISTAKES[named[0]]}"}
-    return found
+                judgement[name] = {
+                    **details,
+                    "mistake": f"{details['mistake']}\n{MISTAKES[named[0]]}",
+                }
+    return judgements
 
 
 def _problems(job: Any, plans: dict[Plan, Numbers], plan: Plan | None) -> dict[str, Problem | None]:
     """Return {criterion: problem} of one plan. `plans` has the numbers of all plans."""
     if plan is None:
         return dict.fromkeys(NAMES, problem("no plan"))
-    got, found = plans[plan], dict.fromkeys(NAMES)
+    got, judgement = plans[plan], dict.fromkeys(NAMES)
     if got.memory > job.memory_bytes:
-        weights, kept = max(cases.needs(job, *plan), key=sum)
+        weights, activations = max(cases.needs(job, *plan), key=sum)
         looks = (
             "memory weights"
             if 4 * max(job.weight_bytes[plan[0]]) > job.memory_bytes
             else "memory kept"
         )
-        found["memory"] = problem(
-            looks, got=str(plan), need=got.memory, has=job.memory_bytes, weights=weights, kept=kept
+        judgement["memory"] = problem(
+            looks,
+            got=str(plan),
+            need=got.memory,
+            has=job.memory_bytes,
+            weights=weights,
+            kept=activations,
         )
     if got.idle > job.idle:
-        found["idle"] = problem("too idle", got=str(plan), idle=got.idle, allowed=job.idle)
+        judgement["idle"] = problem("too idle", got=str(plan), idle=got.idle, allowed=job.idle)
     best = cases.by_price(job, plans)[0]
-    if found["memory"] or found["idle"]:
-        found["cheapest"] = problem("unfit")
+    if judgement["memory"] or judgement["idle"]:
+        judgement["cheapest"] = problem("unfit")
     elif got.price > 1.01 * best[0]:
-        found["cheapest"] = problem("dearer", got=str(plan), cheapest=best[0], price=got.price)
-    return found
+        judgement["cheapest"] = problem("dearer", got=str(plan), cheapest=best[0], price=got.price)
+    return judgement
 
 
 def evidence(job: Any, plans: dict[Plan, Numbers], plan: Plan | None) -> dict[str, float]:

@@ -66,7 +66,7 @@ def run(name: str, seed: int) -> list[RunCase]:
     All ranks make the groups, and the world is `None`.
     """
     function = learners(name)
-    found: list[RunCase] = []
+    runs: list[RunCase] = []
     groups: dict[tuple[int, ...], Any] = {}
     for number, (members, schedule, count) in enumerate(RUNS):
         if tuple(members) not in groups:
@@ -77,9 +77,9 @@ def run(name: str, seed: int) -> list[RunCase]:
             )
         if dist.get_rank() in members:
             case = Case(f"{seed} {number}", len(members), schedule, count)
-            found.append({"run": number, **_run(function, case, groups[tuple(members)])})
+            runs.append({"run": number, **_run(function, case, groups[tuple(members)])})
         dist.barrier()
-    return found
+    return runs
 
 
 class Case:
@@ -185,7 +185,7 @@ def _run(function: Callable[..., Any], case: Case, group: dist.ProcessGroup | No
     if memories:
         memories.end(stage)
     shares = [n / sum(case.rows) for n in case.rows]
-    right = sum(share * one for share, one in zip(shares, losses, strict=True))
+    right = sum(share * own_loss for share, own_loss in zip(shares, losses, strict=True))
     itemsize, sums = 8, sum(case.rows)
     return {
         "rank": dist.get_rank(),
@@ -222,14 +222,18 @@ def _touched(case: Case, lent: Mapping[str, list[torch.Tensor] | None]) -> Touch
     They have different numbers now, or they require a gradient.
     """
     pairs = [
-        (f"{name}[{m}]", one, right)
+        (f"{name}[{m}]", tensor, right)
         for name, tensors in lent.items()
         if tensors is not None
-        for m, (one, right) in enumerate(zip(tensors, getattr(case, name), strict=True))
+        for m, (tensor, right) in enumerate(zip(tensors, getattr(case, name), strict=True))
     ]
     return {
-        "changed": [name for name, one, right in pairs if not torch.equal(one.detach(), right)],
-        "asked": [name for name, one, _ in pairs if one.requires_grad or one.grad is not None],
+        "changed": [
+            name for name, tensor, right in pairs if not torch.equal(tensor.detach(), right)
+        ],
+        "asked": [
+            name for name, tensor, _ in pairs if tensor.requires_grad or tensor.grad is not None
+        ],
     }
 
 
@@ -245,7 +249,7 @@ def _gradients(
     """
     # strict=False, because the learner's code may have changed the module
     for (name, parameter), *each in zip(stage.module.named_parameters(), *gradients, strict=False):
-        added = sum(share * one for share, one in zip(shares, each, strict=True))
+        added = sum(share * gradient for share, gradient in zip(shares, each, strict=True))
         wrong = {
             "summed": before + sum(each),
             "mean": before + sum(each) / len(each),

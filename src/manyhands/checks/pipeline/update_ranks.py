@@ -46,13 +46,13 @@ def update(name: str, seed: int) -> list[UpdateCase]:
 
     The gradients are larger or smaller than the limit.
     """
-    function, found = learners(name), []
+    function, updates = learners(name), []
     ends = [short_lived(dist.new_group([members[0], members[-1]])) for members in GROUPS]
     for members, group in make_groups():
         for part in (SHORT, LONG):
             case = Case(f"{seed} {members} {part}", len(members), part)
-            found.append(_update(function, case, members, group, ends[GROUPS.index(members)]))
-    return found
+            updates.append(_update(function, case, members, group, ends[GROUPS.index(members)]))
+    return updates
 
 
 class Case:
@@ -97,7 +97,7 @@ class Case:
             "too early": apart,
             "mean": right / len(each),
             "mean twice": (right + once) / len(each),
-            "sum of norms": sum(one.sqrt() for one in summed).square(),
+            "sum of norms": sum(square.sqrt() for square in summed).square(),
             "largest": max(summed),
             "square": right.square(),
             "halved": sum(weights) + once / 4,
@@ -143,45 +143,45 @@ class Case:
         """
         norms, own = self.norms, self.own[stage]
         # with 1, the weights do not show which norm was used
-        found = {
+        weights = {
             f"by {name}": self.after(stage, self.factor(norm))
             for name, norm in norms.items()
             if name not in ("right", "largest") and self.factor(norm) < 1
         }
         alike = abs(max(own) - norms["largest"]) < TOLERANCE
-        found |= {
+        weights |= {
             "by own or largest" if alike else "by own": self.after(stage, self.factor(max(own)))
         }
         if norm is not None:
-            found["follow"] = self.after(stage, self.factor(norm))
-        found |= {
+            weights["follow"] = self.after(stage, self.factor(norm))
+        weights |= {
             "not clipped": self.after(stage, 1.0),
             "always": self.after(stage, self.max_norm / (norms["right"] + EPSILON)),
         }
-        found.setdefault("by largest", self.after(stage, self.factor(norms["largest"])))
+        weights.setdefault("by largest", self.after(stage, self.factor(norms["largest"])))
         if "shared" in self.stages[stage]:
             alone = self.stages[stage]["shared"].grad
             factors = [
                 self.factor(norm)
                 for norm in (*own, norms["right"], norms["too early"], norms["halved"])
             ]
-            found |= {
+            weights |= {
                 f"shared alone {i}": self.after(stage, factor, alone)
                 for i, factor in enumerate(factors)
             }
-            found |= {
+            weights |= {
                 f"shared mean {i}": self.after(stage, factor, self.both / 2)
                 for i, factor in enumerate(factors)
             }
-            found |= {
+            weights |= {
                 f"shared twice {i}": self.after(stage, factor, 2 * self.both)
                 for i, factor in enumerate(factors)
             }
             # each clipped, then added
             ends = [self.stages[i]["shared"].grad * self.factor(min(self.own[i])) for i in (0, -1)]
             mine = self.factor(min(own))
-            found["clipped early"] = self.after(stage, mine, sum(ends) / mine)
-        return found
+            weights["clipped early"] = self.after(stage, mine, sum(ends) / mine)
+        return weights
 
 
 def _update(

@@ -98,7 +98,7 @@ class Watched(nn.Module):
 
     def _there(self) -> set[Name]:
         kinds = [
-            {which for one, which in refs if one() is not None}
+            {which for reference, which in refs if reference() is not None}
             for refs in (self._inputs, self._outputs)
         ]
         return max(kinds, key=len)
@@ -124,15 +124,17 @@ class Memories(TorchDispatchMode):
     def __torch_dispatch__(
         self, function: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None
     ) -> Any:
-        given = {_key(one): StorageWeakRef(one.untyped_storage()) for one in _tensors(args)}
+        given = {
+            _key(tensor): StorageWeakRef(tensor.untyped_storage()) for tensor in _tensors(args)
+        }
         if function.name().startswith("c10d::send"):
             self._sent |= given
         answer = function(*args, **(kwargs or {}))
-        for one in _tensors(answer):
+        for tensor in _tensors(answer):
             # otherwise it is a view, perhaps of what existed before
-            if _key(one) not in given.keys() | self._made.keys():
-                memory = one.untyped_storage()
-                self._made[_key(one)] = StorageWeakRef(memory), memory.nbytes()
+            if _key(tensor) not in given.keys() | self._made.keys():
+                memory = tensor.untyped_storage()
+                self._made[_key(tensor)] = StorageWeakRef(memory), memory.nbytes()
         return answer
 
     def look(self, micro_batches: int, module: nn.Module) -> None:
@@ -162,7 +164,7 @@ class Memories(TorchDispatchMode):
         gradients = {
             _key(parameter.grad) for parameter in module.parameters() if parameter.grad is not None
         }
-        self._made = {key: one for key, one in self._made.items() if not one[0].expired()}
+        self._made = {key: entry for key, entry in self._made.items() if not entry[0].expired()}
         return sum(
             nbytes
             for key, (_, nbytes) in self._made.items()
@@ -171,7 +173,7 @@ class Memories(TorchDispatchMode):
 
 
 def _tensors(values: Any) -> list[torch.Tensor]:
-    return [one for one in tree_leaves(values) if isinstance(one, torch.Tensor)]
+    return [tensor for tensor in tree_leaves(values) if isinstance(tensor, torch.Tensor)]
 
 
 def _key(tensor: torch.Tensor) -> int:
