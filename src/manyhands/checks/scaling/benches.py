@@ -100,7 +100,7 @@ WRONG: dict[str, Callable[..., float]] = {  # {mistake: how it measures}
 
 def asked(seed: int, name: str, uneven: bool) -> list[BenchCase]:
     """Return two cases in which all steps are alike, or one in every few of them is slow."""
-    draw, found = generator(seed, name), []
+    draw, cases = generator(seed, name), []
     for _ in range(2):
         slow_steps, world = int(draw.integers(3, 7)), int(2 ** draw.integers(1, 7))
         usual_s, often = draw.uniform(0.008, 0.03), int(draw.integers(5, 9))
@@ -124,5 +124,5 @@ def asked(seed: int, name: str, uneven: bool) -> list[BenchCase]:
         case.wrong = {
             mistake: float(measured(*case.arguments())) for mistake, measured in WRONG.items()
         }
-        found.append(case)
-    return found
+        cases.append(case)
+    return cases

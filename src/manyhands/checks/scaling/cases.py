@@ -67,33 +67,33 @@ def worlds(seed: int) -> list[Case]:
     """Draw worlds and networks for recursive halving and doubling."""
     from manyhands import simulate
 
-    draw, found = generator(seed, "worlds"), []
+    draw, cases = generator(seed, "worlds"), []
     for p in (1, 2, 8, 2 ** int(draw.integers(4, 8)), 1024):
         latency_s, gbit = (
             float(10 ** draw.uniform(-5, -4)),
             float(draw.choice([10, 25, 50, 100, 400])),
         )
         n = float(round(10 ** draw.uniform(5, 8.5)))
-        one, rounds = (latency_s, gbit / 8 * 1e9), p.bit_length() - 1
+        network, rounds = (latency_s, gbit / 8 * 1e9), p.bit_length() - 1
         wrong = {
             "bits": simulate.halving_doubling_s(p, n, latency_s, gbit * 1e9),
             "mega": simulate.halving_doubling_s(p, n, latency_s, gbit / 8 * 1e6),
-            "ring": simulate.ring_s(p, n, *one),
-            "tree": simulate.tree_s(p, n, *one),
-            "scatter only": simulate.halving_doubling_s(p, n, *one) / 2,
-            "p-th": 2 * rounds * (latency_s + n / p / one[1]),
-            "half each": 2 * rounds * (latency_s + n / 2 / one[1]),
+            "ring": simulate.ring_s(p, n, *network),
+            "tree": simulate.tree_s(p, n, *network),
+            "scatter only": simulate.halving_doubling_s(p, n, *network) / 2,
+            "p-th": 2 * rounds * (latency_s + n / p / network[1]),
+            "half each": 2 * rounds * (latency_s + n / 2 / network[1]),
         }
-        found.append(
+        cases.append(
             Case(
                 f"p = {p}, {n:.0f} bytes, {gbit:g} Gbit/s",
                 [p, n, latency_s, gbit],
-                float(simulate.halving_doubling_s(p, n, *one)),
+                float(simulate.halving_doubling_s(p, n, *network)),
                 wrong,
                 "rounds other",
             )
         )
-    return found
+    return cases
 
 
 def clusters(seed: int) -> list[Case]:
@@ -101,7 +101,7 @@ def clusters(seed: int) -> list[Case]:
     from manyhands import simulate
 
     draw = generator(seed, "clusters")
-    found: list[Case] = []
+    cases: list[Case] = []
     for nodes, g, links in (
         (1, 8, 8),
         (4, 1, 2),
@@ -117,7 +117,7 @@ def clusters(seed: int) -> list[Case]:
         way, pattern = (
             (simulate.ring_s, "ring"),
             (simulate.halving_doubling_s, "halving and doubling"),
-        )[len(found) % 2]
+        )[len(cases) % 2]
         of_a_link = n / min(links, g)
         in_node, out = simulate.ring_s(g, n, *inside), way(nodes, of_a_link, *between)
         right = simulate.hierarchical_s(nodes, g, n, inside, between, links, pattern=pattern)
@@ -133,7 +133,7 @@ def clusters(seed: int) -> list[Case]:
             "not cut": 2 * (g - 1) * simulate.message_s(n, *inside) + out,
             "times nodes": nodes * in_node + out,
         }
-        found.append(
+        cases.append(
             Case(
                 f"{nodes} nodes of {g} ranks, {links} link{'s' * (links > 1)} per node",
                 [nodes, g, n, inside, between, links, way],
@@ -142,7 +142,7 @@ def clusters(seed: int) -> list[Case]:
                 "levels other",
             )
         )
-    return found
+    return cases
 
 
 # -- a step on clocks ------------------------------------------------------------------------------
@@ -182,11 +182,11 @@ def _step_case(
     """
     from manyhands.simulate import clocks
 
-    one = link(draw)
+    network = link(draw)
     sizes = [
         int(size) for size in np.exp(draw.normal(0, 1, count)) * 1e5 * 10 ** draw.uniform(0, 1)
     ]
-    all_reduce = partial(_all_reduce, getattr(clocks, way), one)
+    all_reduce = partial(_all_reduce, getattr(clocks, way), network)
     whole_s = float(all_reduce(np.zeros(p), sum(sizes)).max())
     ready_s = (
         np.cumsum(draw.dirichlet(np.full(count, 2.0))) * whole_s * draw.uniform(0.7, 1.5) * pace
@@ -255,7 +255,7 @@ def jitters(seed: int) -> list[Case]:
     """Draw measured times of a step, for the slowest of several ranks."""
     from manyhands.simulate.survival import slowest
 
-    draw, found = generator(seed, "jitter"), []
+    draw, cases = generator(seed, "jitter"), []
     for p in (1, 2, 16, int(draw.integers(100, 200)), 1024):
         # a clock has ticks, so some times are equal
         late = np.round(0.1 * draw.exponential(size=int(draw.integers(20, 60))), 2)
@@ -271,35 +271,35 @@ def jitters(seed: int) -> list[Case]:
             "fastest": float(np.mean(times) * slowest(p, 0, [1 / t for t in times]) ** -1),
         }
         right = slowest(p, 0, times) * float(np.mean(times))
-        found.append(
+        cases.append(
             Case(f"p = {p}, {len(times)} times", [p, times], right, wrong, "slowest other")
         )
-    return found
+    return cases
 
 
 def pairs(seed: int) -> list[Case]:
     """Draw pairs of (ranks, images per second), for the efficiency."""
-    draw, found = generator(seed, "pairs"), []
+    draw, cases = generator(seed, "pairs"), []
     for base in (1, 8, 4):
-        many, one = base * 2 ** int(draw.integers(2, 7)), base * draw.uniform(50, 300)
-        images = one * many / base * draw.uniform(0.5, 0.95)
-        right = images / many / (one / base)
+        many, base_images = base * 2 ** int(draw.integers(2, 7)), base * draw.uniform(50, 300)
+        images = base_images * many / base * draw.uniform(0.5, 0.95)
+        right = images / many / (base_images / base)
         wrong = {
-            "speedup": images / one,
-            "base of one": images / one / many,
+            "speedup": images / base_images,
+            "base of one": images / base_images / many,
             "upside down": 1 / right,
             "per cent": 100 * right,
         }
-        found.append(
+        cases.append(
             Case(
                 f"{base} and {many} ranks",
-                [(base, one), (many, images)],
+                [(base, base_images), (many, images)],
                 right,
                 wrong,
                 "efficiency other",
             )
         )
-    return found
+    return cases
 
 
 # -- pipelines -------------------------------------------------------------------------------------
@@ -313,7 +313,7 @@ def pipelines(seed: int) -> list[Case]:
     """Draw pipelines, as seconds of each stage and micro-batches."""
     from manyhands.simulate import pipeline
 
-    draw, found = generator(seed, "pipelines"), []
+    draw, cases = generator(seed, "pipelines"), []
     for stages, micro_batches in (
         (1, 3),
         (4, 1),
@@ -340,7 +340,7 @@ def pipelines(seed: int) -> list[Case]:
             "together": sum(both) + (micro_batches - 1) * max(both),
             "no bubble": micro_batches * max(both),
         }
-        found.append(
+        cases.append(
             Case(
                 f"{stages} stages, {micro_batches} micro-batches",
                 [forward, backward, micro_batches],
@@ -349,7 +349,7 @@ def pipelines(seed: int) -> list[Case]:
                 "pipeline other",
             )
         )
-    return found
+    return cases
 
 
 # -- tables ----------------------------------------------------------------------------------------
@@ -364,13 +364,13 @@ def _table(
     """
     from manyhands import simulate
 
-    batch, base, one, n = (
+    batch, base, network, n = (
         int(draw.choice([32, 64, 256])),
         int(draw.choice([1, 4, 8])),
         link(draw),
         1e8,
     )
-    network_s = partial(_network_s, simulate.ring_s, n, one)
+    network_s = partial(_network_s, simulate.ring_s, n, network)
     compute_s, factor = 3 * network_s(64) * draw.uniform(1, 2), draw.uniform(least, most)
     rows = []
     for turn, ranks in enumerate(base * 2**k for k in (0, 1, 3, 5, 7)):
@@ -399,7 +399,7 @@ def _line(
 
 def tables(seed: int) -> list[Case]:
     """Draw tables of measurements, from which two constants follow."""
-    draw, found = generator(seed, "tables"), []
+    draw, cases = generator(seed, "tables"), []
     # noise of the rows may give a factor below 0
     for factors in ((0.3, 2.0), (0.3, 2.0), (-0.1, -0.03)):
         rows, batch, network_s, compute_s, factor = _table(draw, *factors)
@@ -416,7 +416,7 @@ def tables(seed: int) -> list[Case]:
                 ::-1
             ].tolist(),
         }
-        found.append(
+        cases.append(
             Case(
                 f"a table of {len(rows)} rows",
                 [rows, batch, network_s],
@@ -425,7 +425,7 @@ def tables(seed: int) -> list[Case]:
                 "constants other",
             )
         )
-    return found
+    return cases
 
 
 def calibrated(rows: Rows, batch: int, network_s: Callable[[int], float]) -> tuple[float, ...]:
@@ -435,7 +435,7 @@ def calibrated(rows: Rows, batch: int, network_s: Callable[[int], float]) -> tup
 
 def rests(seed: int) -> list[Case]:
     """Draw tables of measurements, whose other rows are to be predicted."""
-    draw, found = generator(seed, "rests"), []
+    draw, cases = generator(seed, "rests"), []
     for _ in range(3):
         rows, batch, network_s, compute_s, factor = _table(draw)
         seconds = [compute_s + factor * network_s(ranks) for ranks, _ in rows]
@@ -448,7 +448,7 @@ def rests(seed: int) -> list[Case]:
             "rounded": [float(round(images)) for images in right],
             "no factor": [ranks * batch / (compute_s + network_s(ranks)) for ranks, _ in rows[2:]],
         }
-        found.append(
+        cases.append(
             Case(
                 f"a table of {len(rows)} rows",
                 [rows, batch, network_s, calibrated],
@@ -457,4 +457,4 @@ def rests(seed: int) -> list[Case]:
                 "rest other",
             )
         )
-    return found
+    return cases

@@ -33,12 +33,12 @@ def numbers(answer: Any, count: int) -> list[float]:
     Raise `Stopped` if its length differs.
     """
     try:
-        found = [number(one) for one in answer]
+        floats = [number(value) for value in answer]
     except TypeError:
         return [NAN] * count
-    if len(found) != count:
-        raise Stopped(MISTAKES["count"].format(count=count, found=len(found)))
-    return found
+    if len(floats) != count:
+        raise Stopped(MISTAKES["count"].format(count=count, found=len(floats)))
+    return floats
 
 
 def problem(case: Case, got: Any) -> Problem | None:

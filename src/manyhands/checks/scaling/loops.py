@@ -61,9 +61,9 @@ def _map(function: Callable[..., Any], *many: Iterable[Any]) -> Iterator[Any]:
 
 
 def _filter(function: Callable[..., Any] | None, many: Iterable[Any]) -> Iterator[Any]:
-    for one in many:
-        if one if function is None else function(one):
-            yield one
+    for item in many:
+        if item if function is None else function(item):
+            yield item
 
 
 def _starmap(function: Callable[..., Any], many: Iterable[Any]) -> Iterator[Any]:
@@ -73,10 +73,10 @@ def _starmap(function: Callable[..., Any], many: Iterable[Any]) -> Iterator[Any]
 
 def _reduce(function: Callable[..., Any], many: Iterable[Any], *start: Any) -> Any:
     many = iter(many)
-    found = start[0] if start else next(many)
-    for one in many:
-        found = function(found, one)
-    return found
+    result = start[0] if start else next(many)
+    for item in many:
+        result = function(result, item)
+    return result
 
 
 def _frompyfunc(
@@ -85,7 +85,7 @@ def _frompyfunc(
     def all_numbers(*arrays: Any) -> np.ndarray:
         together = np.broadcast_arrays(*arrays)
         return np.array(
-            [function(*each) for each in zip(*(one.ravel() for one in together), strict=True)]
+            [function(*each) for each in zip(*(array.ravel() for array in together), strict=True)]
         ).reshape(together[0].shape)
 
     return all_numbers
@@ -116,18 +116,18 @@ def _loops_in_python(names: dict[str, Any]) -> Iterator[None]:
     learner's cells use. Of the builtins, only these names change, because all threads share that
     module.
     """
-    kept = []
+    originals = []
     try:
         for module, name, replacement in PLACES:
             real = getattr(module, name)
             places = [(names, key) for key, value in names.items() if value is real]
             places += [(names, name)] if module is builtins else [(vars(module), name)]
             for where, key in places:
-                kept.append((where, key, where.get(key, _ABSENT)))
+                originals.append((where, key, where.get(key, _ABSENT)))
                 where[key] = replacement
         yield
     finally:
-        for where, key, value in reversed(kept):
+        for where, key, value in reversed(originals):
             if value is _ABSENT:
                 where.pop(key, None)
             else:
