@@ -135,11 +135,11 @@ def _judge(
 ) -> None:
     """Judge these criteria by what the ranks have found, [{criterion: [finding]}]."""
     for name in names:
-        found = [finding for answer in answers for finding in answer[name]]
+        findings = [finding for answer in answers for finding in answer[name]]
         report.judge(
             name,
-            map(diagnosis.problem_of, found),
-            [one["values"] for one in found],
+            map(diagnosis.problem_of, findings),
+            [finding["values"] for finding in findings],
             rtol=1e-6,
             atol=atol,
         )

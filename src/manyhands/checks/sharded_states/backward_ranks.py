@@ -53,14 +53,14 @@ AT_ONCE = 2  # whole gradients that may be alive
 def zero2(name: str, seed: int) -> Findings:
     """Try the learner's backward pass, which leaves shards of the gradients."""
     function = learners(name)
-    found: Findings = {"shards": [], "freed": [], "alive": []}
+    all_findings: Findings = {"shards": [], "freed": [], "alive": []}
     alive = Alive()
     for group in my_groups():
         for criterion, findings in _zero2(
             function, f"{seed} zero2 {group.ranks}", group, alive
         ).items():
-            found[criterion] += findings
-    return found
+            all_findings[criterion] += findings
+    return all_findings
 
 
 class Alive:
@@ -174,21 +174,25 @@ def _zero2(function: Callable[..., Any], key: str, group: Group, alive: Alive) -
         got, seen = _watched(function, loss_of(call, group.rank), parameters, group, limits, alive)
         network.zero_grad()
         calls.append(seen)
-        one = _compare_shards(group.text, got, of_ranks, group)
+        result = _compare_shards(group.text, got, of_ranks, group)
         results.append(
-            {**one, "looks": "second call"}
-            if one["looks"] and call and results[0]["looks"] is None
-            else one
+            {**result, "looks": "second call"}
+            if result["looks"] and call and results[0]["looks"] is None
+            else result
         )
-    left = max(one["left"] for one in calls)
+    left = max(record["left"] for record in calls)
     hooks = sum(
         len(p._post_accumulate_grad_hooks or ()) + len(p._backward_hooks or ()) for p in parameters
     )
     sent = [
         at_most(
-            group.text, one["sent"], limits.bytes_sent, limits.numel, whole=bool(one["all-reduced"])
+            group.text,
+            record["sent"],
+            limits.bytes_sent,
+            limits.numel,
+            whole=bool(record["all-reduced"]),
         )
-        for one in calls
+        for record in calls
     ]
     return {
         "shards": results,
@@ -278,7 +282,7 @@ def _compare_shards(
     ]
     if not isinstance(got, (list, tuple)) or len(got) != len(right):
         return finding(at, "no list", [], len(right), str(type(got).__name__))
-    there = [isinstance(one, torch.Tensor) for one in got]
+    there = [isinstance(tensor, torch.Tensor) for tensor in got]
     if not all(there):
         return finding(
             at,
@@ -287,15 +291,15 @@ def _compare_shards(
             len(right),
             f"{sum(there)} tensors",
         )
-    if sorted(len(one.flatten()) for one in got) == sorted(map(len, right)) and [
-        len(one.flatten()) for one in got
-    ] != [len(one) for one in right]:
+    if sorted(len(tensor.flatten()) for tensor in got) == sorted(map(len, right)) and [
+        len(tensor.flatten()) for tensor in got
+    ] != [len(wanted) for wanted in right]:
         return finding(at, "order of parameters", [])
-    for one, wanted in zip(got, right, strict=True):
-        if one.shape != wanted.shape:
-            return compare(at, one, wanted)
+    for tensor, wanted in zip(got, right, strict=True):
+        if tensor.shape != wanted.shape:
+            return compare(at, tensor, wanted)
     summed, own = (
-        [piece(one, group.rank, group.ranks) for one in version]
+        [piece(tensor, group.rank, group.ranks) for tensor in version]
         for version in (list(map(total, zip(*of_ranks, strict=True))), of_ranks[group.rank])
     )
     wrong = [
@@ -304,9 +308,9 @@ def _compare_shards(
         ("divided twice", flat(right) / group.ranks),
     ]
     in_network = [
-        one
+        shard
         for pair in zip(right[len(right) // 2 :], right[: len(right) // 2], strict=True)
-        for one in pair
+        for shard in pair
     ]
     wrong += [("order of parameters", flat(order)) for order in (in_network, in_network[::-1])]
     return compare(at, flat(got), flat(right), wrong)
@@ -318,13 +322,13 @@ def _compare_shards(
 def gather(name: str, seed: int) -> Findings:
     """Try the learner's layer, which gathers its weight from shards."""
     layer, letting_go = learners(name), LettingGo()
-    found: Findings = {"values": [], "gradients": [], "traffic": [], "freed": []}
+    all_findings: Findings = {"values": [], "gradients": [], "traffic": [], "freed": []}
     for group in my_groups():
         for criterion, findings in _gather(
             layer, f"{seed} gather {group.ranks}", group, letting_go
         ).items():
-            found[criterion] += findings
-    return found
+            all_findings[criterion] += findings
+    return all_findings
 
 
 def _gather(layer: Any, key: str, group: Group, letting_go: LettingGo) -> Findings:
@@ -338,12 +342,12 @@ def _gather(layer: Any, key: str, group: Group, letting_go: LettingGo) -> Findin
         min(map(torch.numel, weights)),
     )
     enough = 8 * (group.ranks - 1) * sum(map(len, owns))
-    kept: list[int] = []
+    kept_numbers: list[int] = []
 
     def multiply(h: torch.Tensor, i: int) -> Any:
         with Created() as created:
             y = layer.apply(h, owns[i], weights[i].shape, group.handle)
-        kept.append(
+        kept_numbers.append(
             created.bytes_kept(letting_go, weights[i].nbytes - 1, besides=tensors_in(y))
             // NUMBER_BYTES
         )
@@ -361,7 +365,7 @@ def _gather(layer: Any, key: str, group: Group, letting_go: LettingGo) -> Findin
     )
     whole_ones = [
         (held, weight.numel())
-        for held, weight in zip(kept, weights, strict=True)
+        for held, weight in zip(kept_numbers, weights, strict=True)
         if held >= weight.numel() and group.ranks > 1
     ]
     held, numel = next(iter(whole_ones), (0, weights[0].numel()))
@@ -404,7 +408,7 @@ def _gather(layer: Any, key: str, group: Group, letting_go: LettingGo) -> Findin
     )
     return {
         "values": [result],
-        "gradients": list(_gradients(group, leaves, [one[1] for one in serial])),
+        "gradients": list(_gradients(group, leaves, [run[1] for run in serial])),
         "traffic": [sent, back],
         "freed": [freed, freed_after],
     }
@@ -440,7 +444,7 @@ def _gradients(
         of_x[group.rank],
         *(piece(total(each) / group.ranks, group.rank, group.ranks) for each in of_weights),
     ]
-    alike = all(one.shape == of_x[0].shape for one in of_x)
+    alike = all(gradient.shape == of_x[0].shape for gradient in of_x)
     wrong = [
         [("x averaged", of_x[group.rank] / group.ranks**layers) for layers in (1, 2)]
         + ([("x averaged", total(of_x) / group.ranks), ("x summed", total(of_x))] if alike else [])
@@ -448,8 +452,8 @@ def _gradients(
     for each in of_weights:
         wrong.append(
             [
-                (name, piece(one, group.rank, group.ranks))
-                for name, one in (
+                (name, piece(gradient, group.rank, group.ranks))
+                for name, gradient in (
                     ("summed", total(each)),
                     ("own", each[group.rank]),
                     ("divided twice", total(each) / group.ranks**2),

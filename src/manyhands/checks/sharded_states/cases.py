@@ -36,7 +36,7 @@ def models(seed: int) -> dict[str, list[Model]]:
     It includes layers with fewer parameters than ranks, and one rank.
     """
     draw = random.Random(f"memory {seed}")
-    found: dict[str, list[Model]] = {"kept": [], "work": []}
+    questions: dict[str, list[Model]] = {"kept": [], "work": []}
     for stage in (0, 1, 2, 3):
         for ranks in (draw.randint(3, 9), 8, 64, 1):
             layers = [draw.randint(1, 400) for _ in range(draw.randint(2, 6))]
@@ -48,10 +48,10 @@ def models(seed: int) -> dict[str, list[Model]]:
                 else layers
             )
             draw.shuffle(layers)
-            found["kept" if stage < 2 else "work"].append(
+            questions["kept" if stage < 2 else "work"].append(
                 (layers, ranks, stage, *draw.choice(KINDS))
             )
-    return found
+    return questions
 
 
 def devices(seed: int) -> list[Device]:
@@ -61,7 +61,7 @@ def devices(seed: int) -> list[Device]:
     one layer fits into.
     """
     draw = random.Random(f"most {seed}")
-    found: list[Device] = []
+    questions: list[Device] = []
     for stage in (0, 1, 2, 3):
         size, ranks, kind, count = (
             draw.randint(1000, 9000),
@@ -70,9 +70,11 @@ def devices(seed: int) -> list[Device]:
             draw.randint(5, 40),
         )
         full = parts([size] * count, ranks, stage, *kind).right
-        found += [(size, device_bytes, ranks, stage, *kind) for device_bytes in (full, full - 1)]
+        questions += [
+            (size, device_bytes, ranks, stage, *kind) for device_bytes in (full, full - 1)
+        ]
     size, ranks, kind = draw.randint(1000, 9000), draw.randint(3, 9), draw.choice(KINDS)
-    return [*found, (size, parts([size], ranks, 3, *kind).right // 3, ranks, 3, *kind)]
+    return [*questions, (size, parts([size], ranks, 3, *kind).right // 3, ranks, 3, *kind)]
 
 
 def parts(
@@ -81,7 +83,7 @@ def parts(
     """Return the bytes of a case, right and with usual mistakes."""
 
     # the bytes are whole unless `cut` returns parts of them
-    def kept(
+    def kept_bytes(
         cut: Callable[[int], Any],
         sizes: Sequence[int] = layers,
         begins: Sequence[int] = (3, 2, 1),
@@ -101,21 +103,21 @@ def parts(
     )
     whole = work * max(padded)
     return Parts(
-        right=kept(shard) + whole,
-        kept=kept(shard),
+        right=kept_bytes(shard) + whole,
+        kept=kept_bytes(shard),
         work=whole,
         wrong={
-            "no padding": kept(lambda size: size / ranks) + work * max(layers),
-            "cut down": kept(lambda size: size // ranks) + whole,
-            "one vector": kept(shard, [sum(layers)]) + whole,
-            "work without padding": kept(shard) + work * max(layers),
-            "no work": kept(shard),
-            "all at work": kept(shard) + work * sum(padded),
-            "work of all layers": kept(shard) + work * sum(layers),
-            "no gradient at work": kept(shard) + weight * (stage == 3) * max(padded),
-            "instead of": kept(shard) + whole - whole // ranks,
-            "one stage late": kept(shard, begins=(4, 3, 2)) + whole,
-            "gradients early": kept(shard, begins=(3, 1, 1)) + whole,
+            "no padding": kept_bytes(lambda size: size / ranks) + work * max(layers),
+            "cut down": kept_bytes(lambda size: size // ranks) + whole,
+            "one vector": kept_bytes(shard, [sum(layers)]) + whole,
+            "work without padding": kept_bytes(shard) + work * max(layers),
+            "no work": kept_bytes(shard),
+            "all at work": kept_bytes(shard) + work * sum(padded),
+            "work of all layers": kept_bytes(shard) + work * sum(layers),
+            "no gradient at work": kept_bytes(shard) + weight * (stage == 3) * max(padded),
+            "instead of": kept_bytes(shard) + whole - whole // ranks,
+            "one stage late": kept_bytes(shard, begins=(4, 3, 2)) + whole,
+            "gradients early": kept_bytes(shard, begins=(3, 1, 1)) + whole,
             "stage 0": sum(layers) * (weight + gradient + states),
         },
     )
@@ -123,5 +125,5 @@ def parts(
 
 def most(size: int, device_bytes: int, ranks: int, stage: int, *kind: int) -> int:
     """Return how many layers fit."""
-    one = parts([size], ranks, stage, *kind)
-    return max(0, (device_bytes - one.work) // one.kept)
+    layer = parts([size], ranks, stage, *kind)
+    return max(0, (device_bytes - layer.work) // layer.kept)

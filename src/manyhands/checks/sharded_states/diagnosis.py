@@ -38,18 +38,20 @@ def memory_problems(
     asked: Sequence[cases.Model], answers: Sequence[float]
 ) -> Iterator[Problem | None]:
     """Yield the problem of each answer, or None."""
-    found = [cases.parts(*case) for case in asked]
-    names = likely([(one.right, one.wrong, got) for one, got in zip(found, answers, strict=True)])
-    for case, one, got in zip(asked, found, answers, strict=True):
+    all_parts = [cases.parts(*case) for case in asked]
+    names = likely(
+        [(parts.right, parts.wrong, got) for parts, got in zip(all_parts, answers, strict=True)]
+    )
+    for case, parts, got in zip(asked, all_parts, answers, strict=True):
         looks = (
             "no number"
             if got != got
-            else next((name for name in names if one.wrong[name] == got), "memory other")
+            else next((name for name in names if parts.wrong[name] == got), "memory other")
         )
         yield (
             None
-            if got == one.right
-            else _with_case(problem(looks, one.right, got), "layers = {}", *_NAMES, values=case)
+            if got == parts.right
+            else _with_case(problem(looks, parts.right, got), "layers = {}", *_NAMES, values=case)
         )
 
 
@@ -57,9 +59,9 @@ def most_problems(
     asked: Sequence[cases.Device], answers: Sequence[float]
 ) -> Iterator[Problem | None]:
     """Yield the problem of each answer, or None."""
-    found = [_most(*case) for case in asked]
-    names = likely([(*one, got) for one, got in zip(found, answers, strict=True)])
-    for case, (right, wrong), got in zip(asked, found, answers, strict=True):
+    counts = [_most(*case) for case in asked]
+    names = likely([(*count, got) for count, got in zip(counts, answers, strict=True)])
+    for case, (right, wrong), got in zip(asked, counts, answers, strict=True):
         looks = (
             "no number"
             if got != got
@@ -85,13 +87,13 @@ def most_problems(
 def _most(
     size: int, device_bytes: int, ranks: int, stage: int, *kind: int
 ) -> tuple[int, dict[str, int]]:
-    right, one = (
+    right, layer = (
         cases.most(size, device_bytes, ranks, stage, *kind),
         cases.parts([size], ranks, stage, *kind),
     )
     return right, {
-        "every layer at work": device_bytes // one.right,
-        "nothing at work": device_bytes // one.kept,
+        "every layer at work": device_bytes // layer.right,
+        "nothing at work": device_bytes // layer.kept,
         "one too many": right + 1,
         "one too few": right - 1,
     }

@@ -135,7 +135,7 @@ def compare(
     looks = _looks_like(got, right, wrong, atol, other)
     apart = ~torch.isclose(got.double(), right.double(), rtol=atol, atol=atol).flatten()
     first = next(iter(apart.nonzero().flatten().tolist()), 0)  # the first numbers that differ
-    few = [numbers(one)[first : first + 4] for one in (right, got)]
+    few = [numbers(tensor)[first : first + 4] for tensor in (right, got)]
     return finding(at, looks, numbers(got), *few)
 
 

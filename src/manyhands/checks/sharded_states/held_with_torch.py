@@ -40,7 +40,7 @@ def held_bytes(kept: Any, besides: Iterable[torch.Tensor] = ()) -> int:
 
 def tensors_in(kept: Any) -> list[torch.Tensor]:
     """Return all tensors that can be reached from `kept`, without their gradients."""
-    found: list[torch.Tensor] = []
+    tensors: list[torch.Tensor] = []
     seen: set[int] = set()
     todo: list[Any] = [kept]
     while todo:
@@ -49,7 +49,7 @@ def tensors_in(kept: Any) -> list[torch.Tensor]:
             continue
         seen.add(id(value))
         if isinstance(value, torch.Tensor):
-            found.append(value)
+            tensors.append(value)
         elif isinstance(value, dict):
             todo += [*value.keys(), *value.values()]
         elif isinstance(value, (list, tuple, set, frozenset)):
@@ -60,4 +60,4 @@ def tensors_in(kept: Any) -> list[torch.Tensor]:
             todo += [value.state, value.param_groups]
         else:
             todo += getattr(value, "__dict__", {}).values()
-    return found
+    return tensors

@@ -77,12 +77,12 @@ class Created(TorchDispatchMode):
         The memory of the tensors `besides` is left out.
         """
         left_out = {tensor.untyped_storage()._cdata for tensor in besides}
-        found = {}
+        sizes = {}
         for address, reference in self._created.items():
             storage = torch.UntypedStorage._new_with_weak_ptr(reference.cdata)
             if storage is not None and address not in left_out:
-                found[address] = storage.nbytes()
-        return found
+                sizes[address] = storage.nbytes()
+        return sizes
 
     def bytes_live(self, besides: Iterable[torch.Tensor] = ()) -> int:
         """Return the bytes of what was created and still exists, without the tensors `besides`."""

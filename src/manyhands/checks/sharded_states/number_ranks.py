@@ -53,7 +53,7 @@ MASTER_ERROR = 2e-5
 def masters(name: str, seed: int) -> Findings:
     """Try the learner's step on parameters in bfloat16."""
     function, letting_go = learners(name), LettingGo()
-    found: Findings = {"moves": [], "states": [], "traffic": []}
+    findings: Findings = {"moves": [], "states": [], "traffic": []}
     for group in my_groups():
         key = f"{seed} masters {group.ranks}"
         sizes = random.Random(key)
@@ -78,7 +78,7 @@ def masters(name: str, seed: int) -> Findings:
             sum(w.numel() for w in weights),
         )
         replaced = [parameter.data_ptr() for parameter in parameters] != places
-        found["moves"].append(
+        findings["moves"].append(
             _exact(
                 _moves(group, parameters, weights, gradients, ledger),
                 state,
@@ -88,7 +88,7 @@ def masters(name: str, seed: int) -> Findings:
                 replaced,
             )
         )
-        found["states"].append(
+        findings["states"].append(
             _masters(
                 group.text,
                 state,
@@ -104,12 +104,12 @@ def masters(name: str, seed: int) -> Findings:
             (entry for entry in ledger.entries if "gather" in entry.call and entry.itemsize > 2),
             None,
         )
-        found["traffic"].append(
+        findings["traffic"].append(
             {**result, "looks": "gathered wide", "got": "float32"}
             if result["looks"] and wide
             else result
         )
-    return found
+    return findings
 
 
 def _two_to_four(key: str, *shape: int) -> torch.Tensor:
@@ -134,7 +134,7 @@ def _hard_to_add(key: str, weight: torch.Tensor, ranks: int) -> list[torch.Tenso
             small[rank] = torch.where(
                 orders[rank] == 0, 64.0, torch.where(orders[rank] == 1, -64.0, small[rank])
             )
-    return [one.to(BF16) for one in small]
+    return [gradient.to(BF16) for gradient in small]
 
 
 def _moves(
@@ -187,9 +187,9 @@ def _exact(
     That is the master in `state`, or the parameters' memory.
     """
     held = [
-        one.detach().double().flatten()
-        for one in tensors_in(state)
-        if one.dtype in (torch.float32, torch.float64)
+        tensor.detach().double().flatten()
+        for tensor in tensors_in(state)
+        if tensor.dtype in (torch.float32, torch.float64)
     ]
     right = [
         w.double() - STEPS * LR * total(tensor.double() for tensor in of_ranks) / group.ranks
@@ -199,7 +199,7 @@ def _exact(
         min(
             _farthest(own, held)
             for own in (
-                [piece(one, group.rank, group.ranks) for one in right],
+                [piece(master, group.rank, group.ranks) for master in right],
                 [piece(flat(right), group.rank, group.ranks)],
             )
         )
@@ -240,7 +240,7 @@ def _masters(
     most: int,
 ) -> Finding:
     enough, (created, letting_go) = 4 * most + 32, watched
-    got, kept = (
+    got, kept_bytes = (
         held_bytes(state, parameters),
         created.bytes_kept(letting_go, enough, state, parameters),
     )
@@ -250,15 +250,15 @@ def _masters(
         else "masters more"
         if got > enough
         else "kept beside masters"
-        if kept > enough
+        if kept_bytes > enough
         else None
     )
     return finding(
         at,
         looks,
-        [max(got, kept) if looks else 4 * most],
+        [max(got, kept_bytes) if looks else 4 * most],
         4 * most,
-        kept if looks == "kept beside masters" else got,
+        kept_bytes if looks == "kept beside masters" else got,
     )
 
 
@@ -268,7 +268,7 @@ def _masters(
 def clip(name: str, seed: int) -> Findings:
     """Try the learner's clipping of shards by the norm of all numbers."""
     function = learners(name)
-    found: Findings = {"norm": [], "clipped": [], "traffic": []}
+    findings: Findings = {"norm": [], "clipped": [], "traffic": []}
     for group in my_groups():
         sizes = random.Random(f"{seed} clip {group.ranks}")
         lengths = [sizes.randint(20, 40), sizes.randint(5, 19), 5, 2, 12, 1]
@@ -279,11 +279,11 @@ def clip(name: str, seed: int) -> Findings:
             ]
             max_norm = flat(vectors).norm().item() * (0.4 if kind == "large" else 1.7) + 0.01
             padding = math.nan if kind == "small" else 777.0  # the padding holds no gradient
-            for criterion, one in _clip(
+            for criterion, result in _clip(
                 function, f"{group.text}, {kind} norm", vectors, max_norm, padding, group
             ).items():
-                found[criterion].append(one)
-    return found
+                findings[criterion].append(result)
+    return findings
 
 
 def _clip(
@@ -315,7 +315,7 @@ def _clip(
         flat([piece(vector, rank, group.ranks) for vector in vectors]).norm().item()
         for rank in group
     ]
-    places = sum(len(one) for one in padded) - sum(sizes)
+    places = sum(len(vector) for vector in padded) - sum(sizes)
     wrong = [
         ("norm of shard", here[group.rank]),
         (
@@ -365,14 +365,14 @@ def _clip(
 
 def _by_world_rank(vectors: Sequence[torch.Tensor], group: Group) -> float:
     """The norm if the rank in the world decides how many numbers of a shard are real."""
-    found = []
+    parts = []
     for rank, member in zip(group, group.members, strict=True):
         shards = [piece(vector, rank, group.ranks) for vector in vectors]
-        found += [
-            own[: max(0, len(one) - member * len(own))]
-            for own, one in zip(shards, vectors, strict=True)
+        parts += [
+            own[: max(0, len(vector) - member * len(own))]
+            for own, vector in zip(shards, vectors, strict=True)
         ]
-    return flat(found).norm().item()
+    return flat(parts).norm().item()
 
 
 def _clipped(

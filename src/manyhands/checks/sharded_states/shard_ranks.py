@@ -72,11 +72,11 @@ def _tensors(seed: int, what: str, ranks: int, rank: int = 0) -> Iterator[tuple[
 def cut(name: str, seed: int) -> Findings:
     """Try the learner's `shard`, for every tensor and group."""
     function = learners(name)
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for group in my_groups():
         for at, tensor in _tensors(seed, "cut", group.ranks):
-            found.append(_cut(function, at, tensor, group.rank, group.ranks))
-    return {"cut": found}
+            findings.append(_cut(function, at, tensor, group.rank, group.ranks))
+    return {"cut": findings}
 
 
 def _cut(
@@ -119,7 +119,7 @@ def _cut(
 def whole(name: str, seed: int) -> Findings:
     """Try the learner's `unshard`, for every tensor and group."""
     function = learners(name)
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for group in my_groups():
         for at, tensor in _tensors(seed, "whole", group.ranks):
             pieces = [piece(tensor, rank, group.ranks) for rank in group]
@@ -134,8 +134,8 @@ def whole(name: str, seed: int) -> Findings:
                 got,
                 tensor,
                 [
-                    ("order of ranks", one)
-                    for one in [
+                    ("order of ranks", order)
+                    for order in [
                         *turned,
                         torch.cat(pieces[::-1])[: tensor.numel()].view(tensor.shape),
                     ]
@@ -143,19 +143,19 @@ def whole(name: str, seed: int) -> Findings:
             )
             enough = (group.ranks - 1) * pieces[0].numel() * tensor.element_size()
             sent = at_most(at, ledger.bytes_sent, enough, tensor.numel())
-            found.append(
+            findings.append(
                 {
                     **(result if result["looks"] else sent),
                     "values": result["values"] + sent["values"],
                 }
             )
-    return {"whole": found}
+    return {"whole": findings}
 
 
 def mean(name: str, seed: int) -> Findings:
     """Try the learner's `reduce_shard`, for every tensor and group."""
     function = learners(name)
-    found: Findings = {"mean": [], "traffic": []}
+    findings: Findings = {"mean": [], "traffic": []}
     for group in my_groups():
         for each in zip(
             *(list(_tensors(seed, "mean", group.ranks, rank)) for rank in group), strict=True
@@ -179,12 +179,12 @@ def mean(name: str, seed: int) -> Findings:
                     "expected": len(cut(right)),
                     "got": len(got),
                 }
-            found["mean"].append(result)
+            findings["mean"].append(result)
             enough = (group.ranks - 1) * len(cut(right)) * own.element_size()
-            found["traffic"].append(
+            findings["traffic"].append(
                 at_most(at, ledger.bytes_sent, enough, own.numel(), whole=all_reduced(ledger))
             )
-    return found
+    return findings
 
 
 # --- 3: zero1 -------------------------------------------------------------------------------------
@@ -193,7 +193,7 @@ def mean(name: str, seed: int) -> Findings:
 def zero1(name: str, seed: int) -> Findings:
     """Try the learner's steps of Adam on the rank's shard."""
     function, letting_go = learners(name), LettingGo()
-    found: Findings = {"weights": [], "states": [], "traffic": []}
+    findings: Findings = {"weights": [], "states": [], "traffic": []}
     for group in my_groups():
         case = Steps(f"{seed} zero1 {group.ranks}", group)
         state: dict[Any, Any] = {}
@@ -213,13 +213,13 @@ def zero1(name: str, seed: int) -> Findings:
             group.text, torch.cat(got), case.right(), case.wrong(), other="not of one process"
         )
         result["values"].append(float(replaced))
-        found["weights"].append(
+        findings["weights"].append(
             {**result, "looks": "parameters replaced"}
             if result["looks"] is None and replaced
             else result
         )
-        found["states"].append(_states(group.text, case, state, created, letting_go))
-        found["traffic"].append(
+        findings["states"].append(_states(group.text, case, state, created, letting_go))
+        findings["traffic"].append(
             at_most(
                 group.text,
                 ledger.bytes_sent,
@@ -227,7 +227,7 @@ def zero1(name: str, seed: int) -> Findings:
                 case.numel,
             )
         )
-    return found
+    return findings
 
 
 def _states(at: str, case: Steps, state: Any, created: Created, letting_go: LettingGo) -> Finding:
@@ -237,7 +237,7 @@ def _states(at: str, case: Steps, state: Any, created: Created, letting_go: Lett
     """
     least, most = 2 * length(case.numel, case.group.ranks), 3 * case.shard_numel
     enough = most + 2 * len(case.parameters)
-    got, kept = (
+    got, kept_numbers = (
         held_bytes(state, case.parameters) // 8,
         created.bytes_kept(letting_go, 8 * enough, state, case.parameters) // 8,
     )
@@ -247,15 +247,15 @@ def _states(at: str, case: Steps, state: Any, created: Created, letting_go: Lett
         else "states whole"
         if got > enough
         else "kept beside state"
-        if kept > enough
+        if kept_numbers > enough
         else None
     )
     return finding(
         at,
         looks,
-        [max(got, kept) if looks else most],
+        [max(got, kept_numbers) if looks else most],
         most,
-        kept if looks == "kept beside state" else got,
+        kept_numbers if looks == "kept beside state" else got,
     )
 
 
@@ -319,13 +319,13 @@ class Steps:
                 here = [
                     cut(
                         [
-                            self._of_flat(one) if rank == self.group.rank else kept
-                            for rank, kept in enumerate(others)
+                            self._of_flat(vector) if rank == self.group.rank else other
+                            for rank, other in enumerate(others)
                         ]
                     )
-                    for one in step
+                    for vector in step
                 ]
-                yield "shard only", torch.cat([flat(one) for one in here])
+                yield "shard only", torch.cat([flat(parameters) for parameters in here])
         yield (
             "weights own",
             torch.cat(by_hand(self.weights, [step[self.group.rank] for step in self.gradients])),
@@ -356,9 +356,9 @@ class Steps:
         Each parameter is cut separately.
         """
         return [
-            torch.cat([piece(one, rank, self.group.ranks) for rank, one in enumerate(of_ranks)])[
-                : of_ranks[0].numel()
-            ].view(of_ranks[0].shape)
+            torch.cat(
+                [piece(version, rank, self.group.ranks) for rank, version in enumerate(of_ranks)]
+            )[: of_ranks[0].numel()].view(of_ranks[0].shape)
             for of_ranks in zip(*versions, strict=True)
         ]
 
@@ -366,7 +366,10 @@ class Steps:
         """Return the same, where all parameters are one vector."""
         return self._of_flat(
             torch.cat(
-                [piece(flat(one), rank, self.group.ranks) for rank, one in enumerate(versions)]
+                [
+                    piece(flat(version), rank, self.group.ranks)
+                    for rank, version in enumerate(versions)
+                ]
             )[: self.numel]
         )
 

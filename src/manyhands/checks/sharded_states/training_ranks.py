@@ -60,7 +60,7 @@ def training(name: str, seed: int) -> Findings:
     x = draw(f"{seed} rows", STEPS * ROWS, inputs)
     y = torch.tensor([sizes.randrange(classes) for _ in range(STEPS * ROWS)], device=x.device)
     mesh = init_device_mesh(device_of_any_call().type, (dist.get_world_size(),))
-    found: Findings = {"start": [], "steps": []}
+    findings: Findings = {"start": [], "steps": []}
     net_seed = sizes.randrange(1000)
     first = _whole(function(make, x.clone(), y.clone(), net_seed, 0, 1.0, mesh))
     starts = {
@@ -74,17 +74,17 @@ def training(name: str, seed: int) -> Findings:
             (looks for looks, start in starts.items() if _equal(first, flat(start))), "other start"
         )
     )
-    found["start"].append(
+    findings["start"].append(
         finding("before the first step", looks, _all(first), *_apart(flat(starts[None]), first))
     )
     begun = looks == "four networks"
     for steps, max_norm in ((1, 0.05), (STEPS, 0.05), (STEPS, 100.0)):
-        found["steps"].append(
+        findings["steps"].append(
             _trained(function, make, (x, y), net_seed, steps, max_norm, mesh, begun)
         )
-    right = all(step["looks"] is None for step in found["steps"])
-    found["steps"].append(_in_pairs(function, make, (x, y), net_seed, begun, right))
-    return found
+    right = all(step["looks"] is None for step in findings["steps"])
+    findings["steps"].append(_in_pairs(function, make, (x, y), net_seed, begun, right))
+    return findings
 
 
 def _in_pairs(
