@@ -89,8 +89,8 @@ def attention(cluster: Cluster, cut_name: str, name: str) -> None:
     """Check `cut_name(qkv, out, heads, rank, size)` and `name(x, qkv, out, heads, group)`."""
     with check("attention", cluster) as report:
         with report.part("pieces", "refused"):
-            found: Cut = _on_ranks(report, "cut", cut_name)[0]
-            pieces, refused = found["pieces"], found["refused"]
+            answer: Cut = _on_ranks(report, "cut", cut_name)[0]
+            pieces, refused = answer["pieces"], answer["refused"]
             problems = [
                 diagnosis.pieces_problem(case) or diagnosis.memory_problem(case) for case in pieces
             ]
@@ -113,22 +113,22 @@ def vocabulary(cluster: Cluster, name: str) -> None:
         answers: list[list[VocabularyCase]] = report.on_ranks(
             "tensor_parallel.vocabulary_ranks", "vocabulary", name, seed(), remark="hangs"
         )
-        found = diagnosis.mark_small_groups([case for answer in answers for case in answer])
+        runs = diagnosis.mark_small_groups([case for answer in answers for case in answer])
         for criterion, problem_of in (
             ("values", diagnosis.value_problem),
             ("gradients", diagnosis.gradients_problem),
         ):
             report.judge(
                 criterion,
-                map(problem_of, found),
-                [diagnosis.evidence(case)[criterion] for case in found],
+                map(problem_of, runs),
+                [diagnosis.evidence(case)[criterion] for case in runs],
                 rtol=RTOL,
                 atol=RTOL,
             )
         report.judge(
             "sent",
-            map(diagnosis.sent_problem, found),
-            [diagnosis.sent_evidence(case) for case in found],
+            map(diagnosis.sent_problem, runs),
+            [diagnosis.sent_evidence(case) for case in runs],
         )
 
 
@@ -142,15 +142,15 @@ def _on_ranks(report: RankReport, experiment: str, *args: Any) -> list[Any]:
 
 
 def _judge_layer(report: RankReport, answers: Iterable[Iterable[LayerCase]]) -> None:
-    found = diagnosis.mark_small_groups([case for answer in answers for case in answer])
+    runs = diagnosis.mark_small_groups([case for answer in answers for case in answer])
     problems_of = {
         "values": diagnosis.value_problem,
         "gradients": diagnosis.gradients_problem,
         "calls": diagnosis.calls_problem,
     }
     for name, problem_of in problems_of.items():
-        values = [diagnosis.evidence(case)[name] for case in found]
-        report.judge(name, map(problem_of, found), values, rtol=RTOL, atol=RTOL)
+        values = [diagnosis.evidence(case)[name] for case in runs]
+        report.judge(name, map(problem_of, runs), values, rtol=RTOL, atol=RTOL)
 
 
 # --- layouts, asked for in the notebook's kernel and tried on the ranks ---------------------------
@@ -175,9 +175,9 @@ def reductions(cluster: Cluster, function: Callable[..., Any]) -> None:
             report.judge(name, diagnosis.table_problems(runs, places), values, rtol=RTOL, atol=RTOL)
         refusals = cases.refusals(seed())
         with closed(*OURS):
-            found = [(case, diagnosis.refusal(function, *case[:2])) for case in refusals]
-        problems = (diagnosis.refusal_problem(case, error) for case, error in found)
-        report.judge("refused", problems, [[str(case[1]), str(error)] for case, error in found])
+            replies = [(case, diagnosis.refusal(function, *case[:2])) for case in refusals]
+        problems = (diagnosis.refusal_problem(case, error) for case, error in replies)
+        report.judge("refused", problems, [[str(case[1]), str(error)] for case, error in replies])
 
 
 def _table(
@@ -233,9 +233,9 @@ def price(cluster: Cluster, function: Callable[..., Any]) -> None:
             "axes": diagnosis.axes_problems(asked, answers, seen),
             "numbers": map(diagnosis.numbers_problem, asked, answers, seen),
         }
-        for name, found in problems.items():
+        for name, judgements in problems.items():
             report.judge(
-                name, found, [diagnosis.price_evidence(name, answer) for answer in answers]
+                name, judgements, [diagnosis.price_evidence(name, answer) for answer in answers]
             )
 
 
@@ -247,7 +247,7 @@ def choose(function: Callable[..., Any]) -> None:
     with Report("choose", CRITERIA) as report:
         jobs = cases.jobs(seed())
         answers = [diagnosis.layout_of(_ask(function, *job), job) for job in jobs]
-        found = diagnosis.all_layout_problems(jobs, answers)
+        judgements = diagnosis.all_layout_problems(jobs, answers)
         values = [
             diagnosis.layout_evidence(job, layout)
             for job, layout in zip(jobs, answers, strict=True)
@@ -255,7 +255,7 @@ def choose(function: Callable[..., Any]) -> None:
         for name in report.asked:
             report.judge(
                 name,
-                (problems[name] for problems in found),
+                (problems[name] for problems in judgements),
                 [value[name] for value in values],
                 rtol=RTOL,
             )

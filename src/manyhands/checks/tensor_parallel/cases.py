@@ -59,9 +59,9 @@ def new_names(draw: random.Random) -> dict[str, str]:
 def rename(value: Any, names: dict[str, str]) -> Any:
     """Return the same tuples, lists and dictionaries with the new names in them."""
     if isinstance(value, dict):
-        return {rename(key, names): rename(one, names) for key, one in value.items()}
+        return {rename(key, names): rename(item, names) for key, item in value.items()}
     if isinstance(value, (tuple, list)):
-        return type(value)(rename(one, names) for one in value)
+        return type(value)(rename(item, names) for item in value)
     return names.get(value, value) if isinstance(value, str) else value
 
 
@@ -88,7 +88,8 @@ def rule(a: Names, b: Names, out: Names, layout: Layout) -> tuple[list[str], ...
     """
     on_a, on_b = axes(a, layout), axes(b, layout)
     return tuple(
-        sorted(found) for found in ((on_a | on_b) - axes(out, layout), on_b - on_a, on_a - on_b)
+        sorted(axis_set)
+        for axis_set in ((on_a | on_b) - axes(out, layout), on_b - on_a, on_a - on_b)
     )
 
 
@@ -103,26 +104,26 @@ def products(seed: int) -> tuple[Mesh, list[tuple[Product, Layout, Sizes]]]:
 
     Some name a dimension that the product does not have.
     """
-    draw, found = random.Random(f"products {seed}"), []
+    draw, questions = random.Random(f"products {seed}"), []
     for a, b, out in PRODUCTS:
         names = names_of(a, b)
         for layout in [layout for layout in layouts(names, MESH) if possible(a, b, layout)]:
             free = sorted(MESH.keys() - layout.values())
             others = {"depth": draw.choice(free)} if free and draw.random() < 0.5 else {}
-            found.append(
+            questions.append(
                 (
                     (a, b, out),
                     {**layout, **others},
                     {name: 2 * draw.randint(1, 3) for name in names},
                 )
             )
-    draw.shuffle(found)
-    return rename((MESH, found), new_names(draw))
+    draw.shuffle(questions)
+    return rename((MESH, questions), new_names(draw))
 
 
 def refusals(seed: int) -> list[tuple[Product, Layout, bool]]:
     """[(product, layout, whether it is possible)] for exercise 5."""
-    draw, found = random.Random(f"refusals {seed}"), []
+    draw, questions = random.Random(f"refusals {seed}"), []
     linear, _, lone = PRODUCTS[:3]
     for product, layout in (
         (linear, {"batch": 0, "in": 0}),
@@ -136,9 +137,9 @@ def refusals(seed: int) -> list[tuple[Product, Layout, bool]]:
         names = draw.sample("xy", 2)
         named = {dimension: names[axis] for dimension, axis in layout.items()}
         asked = product, named, possible(product[0], product[1], named)
-        found.append(rename(asked, new_names(draw)))
-    draw.shuffle(found)
-    return found
+        questions.append(rename(asked, new_names(draw)))
+    draw.shuffle(questions)
+    return questions
 
 
 # --- 6 and 7 --------------------------------------------------------------------------------------
@@ -192,25 +193,25 @@ def programs(seed: int) -> list[Program]:
     draw, depths = random.Random(f"programs {seed}"), (2, 3)
     wanted = {(depth, name) for depth in depths for name in dimensions(program(depth))}
     while True:
-        found = [
+        questions = [
             _program(draw, mesh, program(depth)) for mesh, depth in all_of((*MESHES, MESH), depths)
         ]
         cut = {
             (len(products), name)
-            for products, _, layout, mesh in found
+            for products, _, layout, mesh in questions
             for name in layout
             if mesh[layout[name]] > 1
         }
         if cut == wanted and any(
             mesh[axis] == 1
-            for products, _, layout, mesh in found
+            for products, _, layout, mesh in questions
             for _, axis, _ in reduced(products, layout)
         ):
-            found += [
+            questions += [
                 _program(draw, MESH, program("heads"), way)
                 for way in ({"head": "x", "size": "y"}, {"batch": "y", "head": "x"})
             ]
-            return [rename(one, new_names(draw)) for one in found]
+            return [rename(question, new_names(draw)) for question in questions]
 
 
 def dimensions(products: Iterable[Product]) -> list[str]:
@@ -323,7 +324,7 @@ def _job(draw: random.Random, trap: str) -> Job:
         )
         # the cheapest needs exactly the memory, or one byte more
         if trap in ("exactly", "just over"):
-            _, way = min(seen_by(None, *job), key=lambda one: one[0], default=(0, {}))
+            _, way = min(seen_by(None, *job), key=lambda priced: priced[0], default=(0, {}))
             job = *job[:3], held_bytes(products, sizes, way, mesh) - (trap == "just over")
         right = {str(way): price for price, way in seen_by(None, *job)}
         best, taken = (
@@ -355,7 +356,7 @@ def seen_by(
         "no data": outputs,
         "no last output": [data, *outputs[:-1]],
     }
-    kept = keeps.get(trap)
+    activations = keeps.get(trap)
     sends: dict[str | None, dict[str, Any]] = {
         "no ring": {"each": lambda p: 1},
         "to each other": {"each": lambda p: p - 1},
@@ -369,7 +370,7 @@ def seen_by(
     }
     memory = memories.get(trap, memory)
     copies = 3 if trap == "three copies" else 1 if trap == "one copy" else 4
-    found = []
+    priced = []
     for way in layouts(list(sizes)[: 4 if trap == "four dimensions" else None], mesh):
         divides = runs_well(products, sizes, way, mesh) or trap in ("odd batch", "odd weight")
         used = (trap == "axis once" and len(set(way.values())) < len(way)) or (
@@ -377,6 +378,6 @@ def seen_by(
         )
         if used or not divides or not all(possible(a, b, way) for a, b, _ in products):
             continue
-        if held_bytes(products, sizes, way, mesh, kept, copies) <= memory:
-            found.append((sent_bytes(products, sizes, way, mesh, **send), way))
-    return found
+        if held_bytes(products, sizes, way, mesh, activations, copies) <= memory:
+            priced.append((sent_bytes(products, sizes, way, mesh, **send), way))
+    return priced

@@ -104,7 +104,7 @@ def try_out(
     gives}. `between` runs after forward, before backward. A rank that is `late` (True) arrives
     later than the others (False), so what they do not wait for is not available.
     """
-    before, slope_before = [one.detach().clone() for one in given.values()], slope.clone()
+    before, slope_before = [tensor.detach().clone() for tensor in given.values()], slope.clone()
     members = dist.get_process_group_ranks(group or dist.group.WORLD)
     with learners_own(), add_to_errors(f"in the group of the ranks {members}"):
         time.sleep(LATE_S * bool(late))
@@ -114,8 +114,8 @@ def try_out(
         detached = isinstance(output, torch.Tensor) and not output.requires_grad
         touched = [
             name
-            for (name, one), old in zip(given.items(), before, strict=True)
-            if not same(one.detach(), old)
+            for (name, tensor), old in zip(given.items(), before, strict=True)
+            if not same(tensor.detach(), old)
         ]
         if between:
             between()
@@ -126,8 +126,8 @@ def try_out(
     if not same(slope, slope_before):
         touched.append("gradient")
     gradients = [
-        compare(name, one.grad, wanted, (wrong_gradients or {}).get(name))
-        for (name, one), wanted in zip(given.items(), right[1:], strict=True)
+        compare(name, tensor.grad, wanted, (wrong_gradients or {}).get(name))
+        for (name, tensor), wanted in zip(given.items(), right[1:], strict=True)
     ]
     return {
         "rank": dist.get_rank(),
@@ -176,7 +176,7 @@ def compare(name: str, got: Any, right: torch.Tensor, wrong: Wrong | None = None
     It has whether the value is right, some of its numbers as evidence, and which of the `wrong`
     tensors it looks like.
     """
-    found: Compared = {
+    compared: Compared = {
         "name": name,
         "right": False,
         "looks": "",
@@ -186,14 +186,19 @@ def compare(name: str, got: Any, right: torch.Tensor, wrong: Wrong | None = None
         "wanted shape": list(right.shape),
     }
     if not isinstance(got, torch.Tensor):
-        return {**found, "looks": "nothing" if got is None else "no tensor"}
+        return {**compared, "looks": "nothing" if got is None else "no tensor"}
     got = got.detach()
-    found |= {"sample": sample(got), "shape": list(got.shape)}
+    compared |= {"sample": sample(got), "shape": list(got.shape)}
     if got.dtype != right.dtype:
-        return {**found, "looks": "dtype", "sample": [str(got.dtype)], "wanted": [str(right.dtype)]}
+        return {
+            **compared,
+            "looks": "dtype",
+            "sample": [str(got.dtype)],
+            "wanted": [str(right.dtype)],
+        }
     if got.shape != right.shape:
         known = next((key for key, value in (wrong or {}).items() if same(got, value)), "shape")
-        return {**found, "looks": known}
+        return {**compared, "looks": known}
     looks = (
         "not finite"
         if not got.isfinite().all()
@@ -202,7 +207,7 @@ def compare(name: str, got: Any, right: torch.Tensor, wrong: Wrong | None = None
         else "other"
     )
     looks = next((key for key, value in (wrong or {}).items() if same(got, value)), looks)
-    return {**found, "right": same(got, right), "looks": looks}
+    return {**compared, "right": same(got, right), "looks": looks}
 
 
 def _compare_twice(
@@ -213,13 +218,13 @@ def _compare_twice(
     An output that is wrong at first and right a little later looks "late". A gradient is copied
     when the backward pass gathers it, so it does not change later.
     """
-    found, looks = compare(name, got, right, wrong), 0
-    while not found["right"] and looks < LOOKS:
+    compared, looks = compare(name, got, right, wrong), 0
+    while not compared["right"] and looks < LOOKS:
         looks += 1
         time.sleep(LATE_S)
         if compare(name, got, right)["right"]:
-            return {**found, "looks": "late"}
-    return found
+            return {**compared, "looks": "late"}
+    return compared
 
 
 def sample(tensor: torch.Tensor) -> list[float]:

@@ -61,12 +61,12 @@ def mark_small_groups(found: list[C]) -> list[C]:
         case["what"]
         for case in found
         if case["size"] == most
-        and not all(one["right"] for one in (case["value"], *case["gradients"]))
+        and not all(value["right"] for value in (case["value"], *case["gradients"]))
     }
     for case in found:
-        for one in (case["value"], *case["gradients"]):
-            if case["what"] not in wrong and not one["right"] and one["looks"] == "other":
-                one["looks"] = "other in a group"
+        for value in (case["value"], *case["gradients"]):
+            if case["what"] not in wrong and not value["right"] and value["looks"] == "other":
+                value["looks"] = "other in a group"
     return found
 
 
@@ -133,7 +133,7 @@ def calls_problem(case: LayerCase) -> Problem | None:
                 if got[1] < right[1]
                 else "bytes"
             )
-            expected, found = (
+            expected, actual = (
                 [f"{calls} call{'s' * (calls != 1)}", f"{nbytes} bytes"]
                 for calls, nbytes in (right, got)
             )
@@ -141,7 +141,7 @@ def calls_problem(case: LayerCase) -> Problem | None:
                 f"{case['what']} {way}",
                 looks,
                 expected,
-                found,
+                actual,
                 case["rank"],
                 way=way,
                 size=case["size"],
@@ -216,17 +216,23 @@ def pieces_problem(case: Piece) -> Problem | None:
 
 def memory_problem(case: Piece) -> Problem | None:
     """Judge how much memory a rank's pieces keep, and whose it is."""
-    for one, (held, needed, shared) in zip(case["results"], case["held"], strict=True):
+    for result, (held, needed, shared) in zip(case["results"], case["held"], strict=True):
         if held < 0:
             return of(
-                one["name"], one["looks"], rank=case["rank"], size=case["size"], heads=case["heads"]
+                result["name"],
+                result["looks"],
+                rank=case["rank"],
+                size=case["size"],
+                heads=case["heads"],
             )
         if held > needed:
             return problem(
-                "a view", needed, held, case["rank"], what=PLACES[one["name"]], needed=needed
+                "a view", needed, held, case["rank"], what=PLACES[result["name"]], needed=needed
             )
         if shared:
-            return problem("shared", rank=case["rank"], what=PLACES[one["name"]], size=case["size"])
+            return problem(
+                "shared", rank=case["rank"], what=PLACES[result["name"]], size=case["size"]
+            )
     return None
 
 
@@ -260,11 +266,11 @@ def table_problems(runs: Iterable[Run], places: Sequence[int]) -> list[Problem]:
 
     runs: [(case, table, for each rank [(right, numbers)] of output, gradient of a, of b)].
     """
-    found = []
+    problems = []
     for case, table, ranks in runs:
         for place in places:
             if not all(rank[place][0] for rank in ranks):
-                found.append(
+                problems.append(
                     _table_problem(
                         case,
                         cases.rule(case[0][0], case[0][1], case[0][2], case[1])[place],
@@ -272,7 +278,7 @@ def table_problems(runs: Iterable[Run], places: Sequence[int]) -> list[Problem]:
                         place,
                     )
                 )
-    return [one for _, one in sorted(found, key=lambda one: one[0])]
+    return [details for _, details in sorted(problems, key=lambda entry: entry[0])]
 
 
 def _table_problem(
@@ -418,7 +424,7 @@ def numbers_problem(
     if answer == sorted(seen):
         return None
     programme, sizes, layout, mesh = case
-    calls = [one for one in cases.reduced(programme, layout) if mesh[one[1]] > 1]
+    calls = [call for call in cases.reduced(programme, layout) if mesh[call[1]] > 1]
     whole = sorted((axis, cases.numbers(dims, sizes, {}, mesh)) for _, axis, dims in calls)
     looks = "whole" if answer == whole else "numbers other"
     return problem(
@@ -447,25 +453,25 @@ def layout_of(answer: Any, job: Job) -> Layout | None:
 def layout_problems(job: Job, layout: Layout | None) -> dict[str, Problem | None]:
     """Return {criterion: problem or None}."""
     programme, sizes, mesh, memory = job
-    found: dict[str, Problem | None] = dict.fromkeys(("fits", "cheapest"))
+    judgement: dict[str, Problem | None] = dict.fromkeys(("fits", "cheapest"))
     if layout is None:
         return {"fits": problem("no layout"), "cheapest": problem("unfit")}
     words: dict[str, Any] = {"layout": layout, "mesh": mesh}
     if not all(cases.possible(a, b, layout) for a, b, _ in programme):
-        found["fits"] = problem("on one axis", **words)
+        judgement["fits"] = problem("on one axis", **words)
     elif not cases.runs_well(programme, sizes, layout, mesh):
-        found["fits"] = problem("does not divide", **words, sizes=sizes)
+        judgement["fits"] = problem("does not divide", **words, sizes=sizes)
     elif (need := cases.held_bytes(programme, sizes, layout, mesh)) > memory:
         weights = cases.held_bytes(programme, sizes, layout, mesh, kept=()) > memory
-        found["fits"] = problem(
+        judgement["fits"] = problem(
             "weights too large" if weights else "too large", f"at most {memory}", need, **words
         )
-    if found["fits"]:
-        return {**found, "cheapest": problem("unfit")}
+    if judgement["fits"]:
+        return {**judgement, "cheapest": problem("unfit")}
     price, best = cases.sent_bytes(programme, sizes, layout, mesh), cheapest(job)
     if price > best[0] * (1 + 1e-9):
-        found["cheapest"] = problem("dearer", best[0], price, **words, best=best[1])
-    return found
+        judgement["cheapest"] = problem("dearer", best[0], price, **words, best=best[1])
+    return judgement
 
 
 def all_layout_problems(
@@ -475,16 +481,16 @@ def all_layout_problems(
 
     If a trap explains at least half of the wrong answers, the problems name it.
     """
-    found = [layout_problems(job, layout) for job, layout in zip(jobs, answers, strict=True)]
+    judgements = [layout_problems(job, layout) for job, layout in zip(jobs, answers, strict=True)]
     wrong = [
         (job, layout)
-        for job, layout, one in zip(jobs, answers, found, strict=True)
-        if any(one.values())
+        for job, layout, judgement in zip(jobs, answers, judgements, strict=True)
+        if any(judgement.values())
     ]
     explains = (
         {
             trap: [
-                sum(_thought(trap, *one) for one in few)
+                sum(_thought(trap, *pair) for pair in few)
                 for few in (wrong, list(zip(jobs, answers, strict=True)))
             ]
             for trap in cases.TRAPS
@@ -498,14 +504,14 @@ def all_layout_problems(
         key=lambda trap: explains[trap][1],
         default=None,
     )
-    for one in found if wrong and named else ():
-        for name, details in one.items():
+    for judgement in judgements if wrong and named else ():
+        for name, details in judgement.items():
             if details and details["mistake"] != MISTAKES["unfit"]:
-                one[name] = {
+                judgement[name] = {
                     **details,
                     "mistake": f"{details['mistake']}\n{MISTAKES[f'thought {named}']}",
                 }
-    return found
+    return judgements
 
 
 def _thought(trap: str, job: Job, layout: Layout | None) -> bool:
@@ -517,7 +523,7 @@ def _thought(trap: str, job: Job, layout: Layout | None) -> bool:
 
 def cheapest(job: Job) -> tuple[float, Layout]:
     """(bytes, layout) of a layout that fits and sends the fewest bytes."""
-    return min(cases.seen_by(None, *job), key=lambda one: one[0])
+    return min(cases.seen_by(None, *job), key=lambda priced: priced[0])
 
 
 def layout_evidence(job: Job, layout: Layout | None) -> dict[str, float]:

@@ -84,7 +84,7 @@ def products(
 
     Return whether output and gradients are right, and some of their numbers.
     """
-    grid, found = Grid(mesh, {}), []
+    grid, outcomes = Grid(mesh, {}), []
     for number, ((product, layout, sizes), table) in enumerate(zip(asked, tables, strict=True)):
         tensor = make_draw(random.Random(f"{seed} {number}").randrange(2**31))
         a, b, slope = (tensor(*(sizes[d] for d in dims)) for dims in product)
@@ -92,26 +92,26 @@ def products(
         right = einsum(*whole, product)
         right.backward(slope)
         pieces = [
-            leaf(grid.piece(one, dims, layout))
-            for one, dims in zip((a, b), product[:2], strict=True)
+            leaf(grid.piece(factor, dims, layout))
+            for factor, dims in zip((a, b), product[:2], strict=True)
         ]
         y = grid.product(pieces[0], pieces[1], product, table)
         y.backward(grid.piece(slope, product[2], layout))
         wanted = [
-            grid.piece(one, dims, layout)
-            for one, dims in zip(
-                (right.detach(), *(cast("torch.Tensor", one.grad) for one in whole)),
+            grid.piece(value, dims, layout)
+            for value, dims in zip(
+                (right.detach(), *(cast("torch.Tensor", factor.grad) for factor in whole)),
                 (product[2], *product[:2]),
                 strict=True,
             )
         ]
         got = (y, pieces[0].grad, pieces[1].grad)
         results = [
-            compare(name, one, right_one)
-            for name, one, right_one in zip(("out", "a", "b"), got, wanted, strict=True)
+            compare(name, value, right_one)
+            for name, value, right_one in zip(("out", "a", "b"), got, wanted, strict=True)
         ]
-        found.append([(result["right"], result["sample"]) for result in results])
-    return found
+        outcomes.append([(result["right"], result["sample"]) for result in results])
+    return outcomes
 
 
 def seen(asked: Sequence[Program]) -> list[list[tuple[str, int]]]:
@@ -119,7 +119,7 @@ def seen(asked: Sequence[Program]) -> list[list[tuple[str, int]]]:
 
     This is how the ledger of this rank sees them.
     """
-    found = []
+    all_reduces = []
     groups: dict[Any, Any] = {}
     for programme, sizes, layout, mesh in asked:
         grid, tensor = Grid(mesh, groups), make_draw(0)
@@ -137,5 +137,5 @@ def seen(asked: Sequence[Program]) -> list[list[tuple[str, int]]]:
                 )
             x.sum().backward()
         axis_of = {members: axis for axis, members in grid.members.items()}
-        found.append([(axis_of[entry.ranks], entry.numel) for entry in ledger.entries])
-    return found
+        all_reduces.append([(axis_of[entry.ranks], entry.numel) for entry in ledger.entries])
+    return all_reduces

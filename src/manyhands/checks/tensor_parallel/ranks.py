@@ -49,7 +49,7 @@ def f_and_g(copy_name: str, sum_name: str, seed: int) -> list[LayerCase]:
         "sum": learners(sum_name),
         "again": learners(copy_name),
     }
-    found: list[LayerCase] = []
+    cases: list[LayerCase] = []
     alone = [short_lived(dist.new_group([rank])) for rank in range(dist.get_world_size())][
         dist.get_rank()
     ]
@@ -95,8 +95,8 @@ def f_and_g(copy_name: str, sum_name: str, seed: int) -> list[LayerCase]:
                 partial(_call_elsewhere, function, x, alone) if which == "again" else None,
                 late=me == size - 1,
             )
-            found.append({"what": which, "sums": sums, **case})
-    return found
+            cases.append({"what": which, "sums": sums, **case})
+    return cases
 
 
 def _call_elsewhere(function: Callable[..., Any], x: torch.Tensor, group: Any) -> None:
@@ -111,7 +111,7 @@ def _lead(size: int) -> tuple[int, ...]:
 def column(name: str, seed: int) -> list[LayerCase]:
     """`column(x, w, b, group)`, with the whole x and the rank's columns of w and b."""
     function = learners(name)
-    found: list[LayerCase] = []
+    cases: list[LayerCase] = []
     for members, group in in_groups():
         size, me, draw = (
             len(members),
@@ -128,7 +128,7 @@ def column(name: str, seed: int) -> list[LayerCase]:
         )
         mine = [shard(columns, rank, size) for rank in range(size)]
         given = {"x": leaf(x), "w": leaf(w[:, mine[me]]), "b": leaf(b[mine[me]])}
-        parts = [x @ w[:, one] + b[one] for one in mine]
+        parts = [x @ w[:, block] + b[block] for block in mine]
         y, gx, gw, gb = _serial(lambda x, w, b: x @ w + b, (x, w, b), slope)
         own = slope[..., mine[me]]
         wrong = {
@@ -152,8 +152,8 @@ def column(name: str, seed: int) -> list[LayerCase]:
             wrong,
             gradients,
         )
-        found.append({"what": "column", "sums": [NOTHING, one_sum(x, group)], **case})
-    return found
+        cases.append({"what": "column", "sums": [NOTHING, one_sum(x, group)], **case})
+    return cases
 
 
 def row(name: str, seed: int) -> list[LayerCase]:
@@ -162,7 +162,7 @@ def row(name: str, seed: int) -> list[LayerCase]:
     It gets the rank's columns of x, the rank's rows of w, and the whole b.
     """
     function = learners(name)
-    found: list[LayerCase] = []
+    cases: list[LayerCase] = []
     for members, group in in_groups():
         size, me, draw = (
             len(members),
@@ -190,7 +190,9 @@ def row(name: str, seed: int) -> list[LayerCase]:
             "mean of all": y / size,
         }
         right = y, gx[..., mine], gw[mine], gb
-        gradients = {name: _scaled(one, size) for name, one in zip("xwb", right[1:], strict=True)}
+        gradients = {
+            name: _scaled(gradient, size) for name, gradient in zip("xwb", right[1:], strict=True)
+        }
         case = try_out(
             lambda *of, group=group: function(*of, group),
             given,
@@ -200,14 +202,14 @@ def row(name: str, seed: int) -> list[LayerCase]:
             wrong,
             gradients,
         )
-        found.append({"what": "row", "sums": [one_sum(y, group), NOTHING], **case})
-    return found
+        cases.append({"what": "row", "sums": [one_sum(y, group), NOTHING], **case})
+    return cases
 
 
 def mlp(name: str, seed: int) -> list[LayerCase]:
     """`mlp(x, up, up_bias, down, down_bias, group)`, two layers with tanh after each."""
     function = learners(name)
-    found: list[LayerCase] = []
+    cases: list[LayerCase] = []
     for members, group in in_groups():
         size, me, draw = (
             len(members),
@@ -233,8 +235,8 @@ def mlp(name: str, seed: int) -> list[LayerCase]:
         wrong = {
             "bias on each": torch.tanh(total(inner) + size * down_bias),
             "no bias": torch.tanh(total(inner)),
-            "tanh before the sum": total(torch.tanh(one) for one in inner) + down_bias,
-            "tanh and bias before the sum": total(torch.tanh(one + down_bias) for one in inner),
+            "tanh before the sum": total(torch.tanh(part) for part in inner) + down_bias,
+            "tanh and bias before the sum": total(torch.tanh(part + down_bias) for part in inner),
             "no tanh at the end": total(inner) + down_bias,
             "own and bias": torch.tanh(inner[me] + down_bias),
             "no tanh between": torch.tanh((x @ up + up_bias) @ down + down_bias),
@@ -244,13 +246,15 @@ def mlp(name: str, seed: int) -> list[LayerCase]:
             lambda x, *rest, others=others: torch.tanh(_inner(x, *rest) + others), cut, slope
         )[1]
         right = y, gx, gup[:, mine], gup_bias[mine], gdown[mine], gdown_bias
-        scaled = {name: _scaled(one, size) for name, one in zip(given, right[1:], strict=True)}
+        scaled = {
+            name: _scaled(gradient, size) for name, gradient in zip(given, right[1:], strict=True)
+        }
         scaled["x"] = {"own": own, **scaled["x"]}
         case = try_out(
             lambda *of, group=group: function(*of, group), given, right, slope, group, wrong, scaled
         )
-        found.append({"what": "mlp", "sums": [one_sum(y, group), one_sum(x, group)], **case})
-    return found
+        cases.append({"what": "mlp", "sums": [one_sum(y, group), one_sum(x, group)], **case})
+    return cases
 
 
 def _inner(
@@ -273,7 +277,7 @@ def cut(name: str, seed: int) -> Cut:
     It is called for every rank of worlds of several sizes, and for heads that cannot be divided.
     """
     function, draw = learners(name), random.Random(seed)
-    found: list[Piece] = []
+    pieces: list[Piece] = []
     refused: list[Refused] = []
     for size in (4, 3, 2, 1):
         tensor, heads, head_size = (
@@ -294,7 +298,7 @@ def cut(name: str, seed: int) -> Cut:
             touched = [
                 name for name, whole in (("qkv", qkv), ("out", out)) if not same(given[name], whole)
             ]
-            found.append(
+            pieces.append(
                 {
                     "size": size,
                     "heads": heads,
@@ -305,8 +309,8 @@ def cut(name: str, seed: int) -> Cut:
                         compare("out", out_piece, right[1], _wrong_out(out, heads, rank, size)),
                     ],
                     "held": [
-                        _held(one, piece, given)
-                        for one, piece in zip((qkv_piece, out_piece), right, strict=True)
+                        _held(own, piece, given)
+                        for own, piece in zip((qkv_piece, out_piece), right, strict=True)
                     ],
                 }
             )
@@ -329,7 +333,7 @@ def cut(name: str, seed: int) -> Cut:
                     "answer": str(error)[:200],
                 }
             )
-    return {"pieces": found, "refused": refused}
+    return {"pieces": pieces, "refused": refused}
 
 
 def _pieces(
@@ -383,7 +387,7 @@ def _held(
 def attention(name: str, seed: int) -> list[LayerCase]:
     """`attention(x, qkv, out, heads, group)` with the rank's pieces of qkv and out."""
     function = learners(name)
-    found: list[LayerCase] = []
+    cases: list[LayerCase] = []
     for members, group in in_groups():
         size, me, draw = (
             len(members),
@@ -448,8 +452,8 @@ def attention(name: str, seed: int) -> list[LayerCase]:
             wrong,
             gradients,
         )
-        found.append({"what": "attention", "sums": [one_sum(y, group), one_sum(x, group)], **case})
-    return found
+        cases.append({"what": "attention", "sums": [one_sum(y, group), one_sum(x, group)], **case})
+    return cases
 
 
 def attend(
@@ -489,7 +493,7 @@ def _serial(
     leaves = [leaf(tensor) for tensor in tensors]
     y = function(*leaves, *rest)
     y.backward(slope)
-    return y.detach(), *(cast("torch.Tensor", one.grad) for one in leaves)
+    return y.detach(), *(cast("torch.Tensor", tensor.grad) for tensor in leaves)
 
 
 def _scaled(gradient: torch.Tensor, size: int) -> dict[str, torch.Tensor]:

@@ -35,17 +35,17 @@ SMALL, LARGE = 1.0, 400.0
 def vocabulary(name: str, seed: int) -> list[VocabularyCase]:
     """`vocabulary_loss(h, head, targets, group)` with small scores and with large ones."""
     function = learners(name)
-    found: list[VocabularyCase] = []
+    cases: list[VocabularyCase] = []
     for members, group in in_groups():
         for times in (SMALL, LARGE):
-            found.append(
+            cases.append(
                 {
                     "what": "loss",
                     "times": times,
                     **_try_out(function, members, group, times, f"{seed} {members} {times}"),
                 }
             )
-    return found
+    return cases
 
 
 def _try_out(
@@ -69,7 +69,7 @@ def _try_out(
     whole = [leaf(h), leaf(head)]
     losses = cross_entropy(whole[0] @ whole[1], targets, reduction="none")
     losses.backward(slope)
-    gh, ghead = (cast("torch.Tensor", one.grad) for one in whole)
+    gh, ghead = (cast("torch.Tensor", undivided.grad) for undivided in whole)
     ghead = ghead[:, mine[me]]
     own = _own_part(h, head, targets, slope, mine[me])
     given = {"h": leaf(h), "head": leaf(head[:, mine[me]])}
@@ -104,7 +104,7 @@ def _wrong(
     scores: torch.Tensor, targets: torch.Tensor, mine: Sequence[slice], me: int
 ) -> dict[str, torch.Tensor]:
     """What common mistakes return."""
-    parts = [scores[:, one] for one in mine]
+    parts = [scores[:, columns] for columns in mine]
     largest = torch.stack([part.amax(1) for part in parts])  # [ranks, places]
     place = torch.arange(len(targets), device=targets.device)
     width = parts[0].shape[1]
@@ -112,14 +112,17 @@ def _wrong(
     exponentials = total(
         (part - top[:, None]).exp().sum(1) for part, top in zip(parts, largest, strict=True)
     )
-    found = {
+    losses = {
         "own largest": exponentials.log() - (of_target - largest[owner, place]),
         "own sum": parts[me].logsumexp(1) - of_target,
         "forgotten": scores.logsumexp(1) - (of_target - scores.amax(1)),
         "forgotten back": scores.logsumexp(1) - scores.amax(1) - of_target,
     }
     clamped = total(
-        part.gather(1, (targets - one.start).clamp(0, width - 1)[:, None])[:, 0]
-        for part, one in zip(parts, mine, strict=True)
+        part.gather(1, (targets - columns.start).clamp(0, width - 1)[:, None])[:, 0]
+        for part, columns in zip(parts, mine, strict=True)
     )
-    return {**found, "not masked": scores.logsumexp(1) - clamped + (len(mine) - 1) * scores.amax(1)}
+    return {
+        **losses,
+        "not masked": scores.logsumexp(1) - clamped + (len(mine) - 1) * scores.amax(1),
+    }
