@@ -204,7 +204,7 @@ def bytes_evidence(case: GradientCase, sent: float) -> float:
 
 
 def share_problem(answers: Sequence[ShareCase]) -> Problem | None:
-    """Judge one case; `told` is what each rank reports of it, namely the shares of all ranks."""
+    """Judge one case; `answers` is what each rank reports of it, namely the shares of all ranks."""
     case = next((answer for answer in answers if answer["looks"]), None)
     if case is None:
         return None
