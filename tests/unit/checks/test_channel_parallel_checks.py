@@ -56,11 +56,11 @@ def test_no_mistake_looks_like_the_right_output_or_like_another_mistake(split, s
             name: value for name, value in cases.lookalikes(case, rank).items() if value is not None
         }
         for name, value in seen.items():
-            told = cases.compare("output", value, case.y, seen)
+            compared = cases.compare("output", value, case.y, seen)
             if rank == 0 and name == "own first":  # rank 0's own channels do come first
                 continue
-            assert not told["right"], name
-            assert told["looks"] == name or cases.same(value, seen[told["looks"]]), name
+            assert not compared["right"], name
+            assert compared["looks"] == name or cases.same(value, seen[compared["looks"]]), name
             assert (split, name) in MISTAKES, name
 
 
@@ -134,19 +134,19 @@ def test_a_wrong_cut_is_named(looks):
 
 def test_what_a_part_keeps_in_memory():
     conv = torch.nn.Conv2d(5, 10, 3)
-    whole = [one.untyped_storage().data_ptr() for one in conv.parameters()]
+    whole = [parameter.untyped_storage().data_ptr() for parameter in conv.parameters()]
     own = conv.weight[:2].detach().clone()
-    told = {
+    pieces = {
         "a view": torch.nn.Parameter(conv.weight[:2].detach()),
         "shared": conv.bias,
         "not a leaf": conv.weight[:2].clone(),
         "no parameter": own.clone().requires_grad_(),
         None: torch.nn.Parameter(own),
     }
-    for mistake, tensor in told.items():
+    for mistake, tensor in pieces.items():
         problem = diagnosis.held_problem({"rank": 1, "held": [ranks._held(tensor, whole)]})
         assert (problem and problem["mistake"]) == (mistake and MISTAKES[mistake])
-    assert ranks._held(told["a view"], whole)[3] == 8 * 5 * 9 * 4
+    assert ranks._held(pieces["a view"], whole)[3] == 8 * 5 * 9 * 4
 
 
 @pytest.mark.parametrize(
@@ -178,14 +178,14 @@ def test_what_a_part_keeps_in_memory():
 def test_bytes(topic, size, right, wrong):
     case = {"numel": {"x": 70, "y": 100}, "size": size}
     limits = diagnosis.layer_limits(case, topic)
-    told = [
+    problems = [
         [
             diagnosis.bytes_problem(total, limit, topic, direction)
             for total, limit, direction in zip(totals, limits, ("forward", "backward"), strict=True)
         ]
         for totals in (right, wrong)
     ]
-    assert told[0] == [None, None] and any(told[1])
+    assert problems[0] == [None, None] and any(problems[1])
     assert [
         diagnosis.evidence(total, limit) for total, limit in zip(right, limits, strict=True)
     ] == [list(limit) for limit in limits]
@@ -238,20 +238,24 @@ def test_the_largest_side_moves_no_more_and_the_next_one_does(batch, c_in, c_out
 
 def test_the_tutorials_formula_is_named_where_it_gives_all_sides():
     asked = [(4, 19, 33, 3), (2, 30, 33, 5), (3, 17, 40, 3)]
-    sides = [{"asked": one, "got": int(diagnosis.tutorials_side(*one))} for one in asked]
+    sides = [{"asked": layer, "got": int(diagnosis.tutorials_side(*layer))} for layer in asked]
     assert all(
         "tutorial's lines" in problem["mistake"]
         for problem in diagnosis.side_problems(sides)
         if problem
     ) and any(diagnosis.side_problems(sides))
     less = [
-        {"asked": one, "got": diagnosis.largest_side(one[0], one[1], one[3]) - 1} for one in asked
+        {"asked": layer, "got": diagnosis.largest_side(layer[0], layer[1], layer[3]) - 1}
+        for layer in asked
     ]
     assert all(
         "a side that is larger by one" in problem["mistake"]
         for problem in diagnosis.side_problems(less)
     )
-    right = [{"asked": one, "got": diagnosis.largest_side(one[0], one[1], one[3])} for one in asked]
+    right = [
+        {"asked": layer, "got": diagnosis.largest_side(layer[0], layer[1], layer[3])}
+        for layer in asked
+    ]
     assert diagnosis.side_problems(right) == [None] * 3
 
 

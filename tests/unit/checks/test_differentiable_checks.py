@@ -168,7 +168,7 @@ class Call:
     """A node as autograd has them, without torch."""
 
     def __init__(self, name, *inputs, **facts):
-        self._name, self.next_functions = name, [(one, 0) for one in inputs]
+        self._name, self.next_functions = name, [(node, 0) for node in inputs]
         self.__dict__.update(facts)
 
     def name(self):

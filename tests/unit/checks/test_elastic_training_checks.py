@@ -89,8 +89,8 @@ def test_the_commits_that_were_due():
     right = {"commits": [0, 5, 10], "steps": 12, "events": []}
 
     def problem_of(commits):
-        told = {"commits": commits, "steps": 12, "events": []}
-        return diagnosis.commits_problem(told, right)
+        record = {"commits": commits, "steps": 12, "events": []}
+        return diagnosis.commits_problem(record, right)
 
     assert problem_of([0, 5, 10, 12]) is None, "one behind the last step may be there"
     for commits, word in (
@@ -213,8 +213,8 @@ def test_the_folder_of_a_save_is_seen(tmp_path):
 
 def test_the_words_fit_their_criteria():
     fields = {name: set(re.findall(r"\{(\w+)\}", text)) for name, text in MISTAKES.items()}
-    assert all(field.isidentifier() for found in fields.values() for field in found)
-    assert not {"expected", "got"} & {field for found in fields.values() for field in found}, (
+    assert all(field.isidentifier() for names in fields.values() for field in names)
+    assert not {"expected", "got"} & {field for names in fields.values() for field in names}, (
         "those are lines of their own"
     )
     assert set(inspect.signature(diagnosis.say).parameters) >= {"mistake", "expected", "got"}

@@ -30,8 +30,8 @@ def test_one_by_one_is_a_packed_run():
     state = tuple(torch.randn(4, 3, 4).double() for _ in range(2))
     outputs, after = model.one_by_one(rnn, sequences, state)
     packed, theirs = rnn(pack_sequence(sequences, enforce_sorted=False), state)
-    for one, other in zip([*outputs, *after], [*unpack_sequence(packed), *theirs], strict=True):
-        torch.testing.assert_close(one, other)
+    for tensor, other in zip([*outputs, *after], [*unpack_sequence(packed), *theirs], strict=True):
+        torch.testing.assert_close(tensor, other)
 
 
 def test_the_decoders_loss_counts_every_place_once():

@@ -187,10 +187,10 @@ def end(*wrote, loss=2.0, returned=(2.0, 2.0, 2.0), weights=(1.0,)):
             "loss": loss if rank in wrote else None,
             "weights": list(weights),
             "right weights": [1.0],
-            "returned": one,
+            "returned": number,
             "tensor": False,
         }
-        for rank, one in enumerate(returned)
+        for rank, number in enumerate(returned)
     ]
 
 

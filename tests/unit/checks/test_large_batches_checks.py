@@ -35,8 +35,8 @@ def test_gradients_are_those_of_autograd(digits):
         sum(cross_entropy(scores[run], task.data.y[rows[run]]) for run in range(3)), leaves
     )
     assert all(
-        torch.allclose(one, other, rtol=1e-10, atol=1e-13)
-        for one, other in zip(got, right, strict=True)
+        torch.allclose(gradient, other, rtol=1e-10, atol=1e-13)
+        for gradient, other in zip(got, right, strict=True)
     )
 
 
@@ -72,9 +72,11 @@ def test_larger_batches_may_follow_smaller_ones(digits):
 
 
 def test_the_digits_depend_on_the_seed_only():
-    one, same, other = (tasks.distorted_digits(seed, images=400, copies=1) for seed in (1, 1, 2))
-    assert all((a == b).all() for a, b in zip(one, same, strict=True)) and (one.x != other.x).any()
-    assert abs(one.x.mean(0)).max() < 1e-12 and len(one.x_test) == 297
+    data, same, other = (tasks.distorted_digits(seed, images=400, copies=1) for seed in (1, 1, 2))
+    assert (
+        all((a == b).all() for a, b in zip(data, same, strict=True)) and (data.x != other.x).any()
+    )
+    assert abs(data.x.mean(0)).max() < 1e-12 and len(data.x_test) == 297
 
 
 def test_an_image_that_is_not_distorted_stays():
@@ -267,8 +269,8 @@ def test_a_wrong_number_at_the_end_is_shown(layers):
     steps = [(1.0, 0.0, 0.0, 0.1)]
     got = diagnosis.lars_after(start, gradients[:1], steps)
     got[-2] += 1
-    told = diagnosis.lars_problem("ratio", start, gradients[:1], steps, got)
-    assert told["got"][0] == told["expected"][0] + 1 and len(told["got"]) == 2
+    problem = diagnosis.lars_problem("ratio", start, gradients[:1], steps, got)
+    assert problem["got"][0] == problem["expected"][0] + 1 and len(problem["got"]) == 2
 
 
 # ------------------------------------------------------------------ growing

@@ -52,12 +52,12 @@ def test_each_job_has_one_best_plan_and_a_trap(seed):
         fit = plan_cases.by_price(job, plans)
         assert fit[1][0] >= 1.03 * fit[0][0]
         stages, count, schedule = fit[0][1]
-        told, right = ([one] for one in (fit[1][1], fit[0][1]))
+        dearer, right = ([plan] for plan in (fit[1][1], fit[0][1]))
         assert plan_diagnosis.problems([(job, plans)], right) == [
             dict.fromkeys(plan_diagnosis.NAMES)
         ]
-        (told,) = plan_diagnosis.problems([(job, plans)], told)
-        assert told["cheapest"] and not told["memory"] and not told["idle"]
+        (dearer,) = plan_diagnosis.problems([(job, plans)], dearer)
+        assert dearer["cheapest"] and not dearer["memory"] and not dearer["idle"]
         without_idle = min(
             (numbers.price, plan)
             for plan, numbers in plans.items()
@@ -85,13 +85,13 @@ def test_a_short_way_of_thinking_is_named_where_it_explains_the_wrong_plans():
             plan_cases.thought_of(job, name) or plan_cases.by_price(job, plans)[0][1]
             for job, plans in jobs
         ]
-        told = [
+        mistakes = [
             details["mistake"]
-            for one in plan_diagnosis.problems(jobs, answers)
-            for details in one.values()
+            for judgement in plan_diagnosis.problems(jobs, answers)
+            for details in judgement.values()
             if details
         ]
-        assert any(MISTAKES[name] in text for text in told)
+        assert any(MISTAKES[name] in text for text in mistakes)
     with pytest.raises(Stopped, match="seems to have found no plan that fits"):
         plan_diagnosis.ask_plan(lambda job: min([]), jobs[0][0])
 
@@ -110,10 +110,10 @@ def test_neither_equal_nor_full_stages_are_best(seed):
     ):
         evened = cases.least(measure, costs, stages)
         assert cases.smallest(costs, stages) < cases.dearest(costs, evened)
-        told = diagnosis.dearest_problem(
+        problem = diagnosis.dearest_problem(
             (costs, stages), [(block.start, block.stop) for block in evened]
         )
-        assert told["mistake"] == MISTAKES["evened"]
+        assert problem["mistake"] == MISTAKES["evened"]
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -153,10 +153,10 @@ def test_a_broken_order_is_named(order, says):
 
 def test_orders_that_wait_for_each_other_are_told_who_waits():
     orders = [[("F", 0), ("B", 0), ("F", 1), ("B", 1)], [("F", 0), ("F", 1), ("B", 0), ("B", 1)]]
-    told = diagnosis.order_problem("1f1b", (2, 2), orders)["mistake"]
+    mistake = diagnosis.order_problem("1f1b", (2, 2), orders)["mistake"]
     assert (
-        "wait for each other forever" in told
-        and "rank 0 waits, before backward of micro-batch 0" in told
+        "wait for each other forever" in mistake
+        and "rank 0 waits, before backward of micro-batch 0" in mistake
     )
     assert diagnosis.order_problem("1f1b", (2, 2), cases.plain("1f1b", 2, 2)) is None
     assert (
@@ -173,14 +173,14 @@ def test_the_evidence_is_the_same_for_all_that_may_be():
         if plan_cases.fits(job, numbers)
     ]
     assert (
-        len({(one["memory"], one["idle"]) for one in fit})
+        len({(evidence["memory"], evidence["idle"]) for evidence in fit})
         == 1
-        < len({one["cheapest"] for one in fit})
+        < len({evidence["cheapest"] for evidence in fit})
     )
-    (told,) = plan_diagnosis.problems(
+    (judgement,) = plan_diagnosis.problems(
         [(job, plans)], [plan_diagnosis.plan_of(job, (5, 1, "gpipe"))]
     )
-    assert told["memory"]["mistake"] == MISTAKES["no plan"]
+    assert judgement["memory"]["mistake"] == MISTAKES["no plan"]
     assert (
         diagnosis.alive_evidence((4, 8), [("F", 0), ("B", 0)], 1) == 3
         and diagnosis.alive_evidence((4, 8), None, 1) == -1

@@ -18,7 +18,7 @@ LOOPS = {
     "reduce": lambda a: functools.reduce(max, a),
     "vectorize": lambda a: np.vectorize(abs)(a),
     "frompyfunc": lambda a: np.frompyfunc(max, 2, 1)(a, a),
-    "comprehension": lambda a: [abs(one) for one in a],
+    "comprehension": lambda a: [abs(value) for value in a],
 }
 
 

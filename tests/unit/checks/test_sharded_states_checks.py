@@ -77,10 +77,10 @@ def test_no_answer_and_parts_of_layers_are_told():
         (cases.most(*device) - 1, "one too few"),
         (3, "most other"),
     ):
-        (told,) = diagnosis.most_problems([device], [got])
-        assert told["mistake"].startswith("size = 10, device_bytes = 1000, ranks = 4, ") and told[
-            "mistake"
-        ].endswith(": " + MISTAKES[key])
+        (problem,) = diagnosis.most_problems([device], [got])
+        assert problem["mistake"].startswith(
+            "size = 10, device_bytes = 1000, ranks = 4, "
+        ) and problem["mistake"].endswith(": " + MISTAKES[key])
 
 
 def test_where_two_mistakes_come_to_one_number_that_of_most_answers_is_told():
@@ -95,13 +95,13 @@ def test_where_two_mistakes_come_to_one_number_that_of_most_answers_is_told():
         and wrong[1] != cases.parts(*other).wrong["one vector"]
     )
     assert all(
-        told["mistake"].endswith(MISTAKES["work without padding"])
-        for told in diagnosis.memory_problems([both, other], wrong)
+        problem["mistake"].endswith(MISTAKES["work without padding"])
+        for problem in diagnosis.memory_problems([both, other], wrong)
     )
 
 
 def test_a_finding_becomes_a_line_with_its_place():
-    told = diagnosis.problem_of(
+    problem = diagnosis.problem_of(
         {
             "rank": 2,
             "at": "ranks 0, 2",
@@ -112,7 +112,7 @@ def test_a_finding_becomes_a_line_with_its_place():
             "words": {},
         }
     )
-    assert told == {
+    assert problem == {
         "rank": 2,
         "expected": 10,
         "got": 20,

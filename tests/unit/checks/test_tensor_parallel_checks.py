@@ -66,11 +66,11 @@ def test_the_sums_of_two_layers(layout, wanted):
     Data parallelism sums each weight's gradient, a cut inner dimension sums the output forward, and
     cut outputs sum the gradient of what comes in.
     """
-    found = [
+    sums = [
         (axis, cases.numbers(dims, SIZES, layout, MESH))
         for _, axis, dims in cases.reduced(MLP, layout)
     ]
-    assert Counter(found) == Counter(wanted)
+    assert Counter(sums) == Counter(wanted)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -113,7 +113,7 @@ def test_programs_need_every_kind_of_sum(seed):
         )
         if any(len(dims) > 2 for product in products for dims in product):
             continue
-        products, sizes, layout = (cases.rename(one, back) for one in (products, sizes, layout))
+        products, sizes, layout = (cases.rename(item, back) for item in (products, sizes, layout))
         assert cases.runs_well(products, sizes, layout, mesh) and set(layout.values()) == set(mesh)
         assert len(set(sizes.values())) == len(sizes)
         kinds |= {
@@ -147,11 +147,11 @@ def test_each_job_has_a_trap(seed):
             "fits": None,
             "cheapest": None,
         }
-        _, taken = min(cases.seen_by(trap, *job), key=lambda one: one[0])
-        told = diagnosis.layout_problems(job, taken)
-        assert told["cheapest"], trap
+        _, taken = min(cases.seen_by(trap, *job), key=lambda priced: priced[0])
+        judgement = diagnosis.layout_problems(job, taken)
+        assert judgement["cheapest"], trap
         assert MISTAKES["thought " + trap] in diagnosis.all_layout_problems([job], [taken])[0][
-            "fits" if told["fits"] else "cheapest"
+            "fits" if judgement["fits"] else "cheapest"
         ]["mistake"] or any(
             cases.seen_by(other, *job) and diagnosis._thought(other, job, taken)
             for other in cases.TRAPS[: cases.TRAPS.index(trap)]
@@ -166,13 +166,13 @@ def test_each_job_has_a_trap(seed):
             "just over",
         ):
             assert (
-                "not fit" in told["fits"]["mistake"]
-                or "not with the data" in told["fits"]["mistake"]
+                "not fit" in judgement["fits"]["mistake"]
+                or "not with the data" in judgement["fits"]["mistake"]
             )
         elif trap in ("odd batch", "odd weight"):
-            assert "cannot be divided" in told["fits"]["mistake"]
+            assert "cannot be divided" in judgement["fits"]["mistake"]
         else:
-            assert told["fits"] is None
+            assert judgement["fits"] is None
 
 
 def test_what_is_held_and_sent():
@@ -224,8 +224,8 @@ def test_tables_may_be_sets_and_tuples():
 )
 def test_a_wrong_table_is_told(table, place, fragment):
     case = (("batch", "in"), ("in", "hidden"), ("batch", "hidden")), {"batch": "x", "in": "y"}, {}
-    told = diagnosis.table_problems([(case, table, [[(False, [])] * 3])], (place,))
-    assert fragment in told[0]["mistake"]
+    problems = diagnosis.table_problems([(case, table, [[(False, [])] * 3])], (place,))
+    assert fragment in problems[0]["mistake"]
     assert not diagnosis.table_problems([(case, table, [[(True, [])] * 3])], (place,))
 
 
@@ -295,8 +295,8 @@ def case_of(**changed):
     ],
 )
 def test_a_wrong_output_is_told(looks):
-    told = diagnosis.value_problem(case_of(value={"right": False, "looks": looks}))
-    assert told["rank"] == 1 and told["mistake"] and "{" not in told["mistake"]
+    problem = diagnosis.value_problem(case_of(value={"right": False, "looks": looks}))
+    assert problem["rank"] == 1 and problem["mistake"] and "{" not in problem["mistake"]
 
 
 def test_what_a_layer_may_not_do_is_told():
@@ -341,9 +341,9 @@ def test_what_a_layer_may_not_do_is_told():
     [("row", "b"), ("copy", "x"), ("sum", "x"), ("mlp", "down_bias"), ("attention", "qkv")],
 )
 def test_a_wrong_gradient_is_told(what, name, looks):
-    one = {"name": name, "right": False, "looks": looks, "sample": [2.0], "wanted": [1.0]}
-    told = diagnosis.gradients_problem(case_of(what=what, gradients=[one]))
-    assert told["got"] == [2.0] and "{" not in told["mistake"]
+    gradient = {"name": name, "right": False, "looks": looks, "sample": [2.0], "wanted": [1.0]}
+    problem = diagnosis.gradients_problem(case_of(what=what, gradients=[gradient]))
+    assert problem["got"] == [2.0] and "{" not in problem["mistake"]
 
 
 @pytest.mark.parametrize(
@@ -351,11 +351,11 @@ def test_a_wrong_gradient_is_told(what, name, looks):
     [("other", True), ("other in a group", True), ("not finite", True), ("times", False)],
 )
 def test_a_wrong_gradient_of_a_wrong_output_may_follow_from_it(looks, follows):
-    one = {"name": "x", "right": False, "looks": looks, "sample": [2.0], "wanted": [1.0]}
-    told = diagnosis.gradients_problem(
-        case_of(what="loss", value={"right": False}, gradients=[one])
+    gradient = {"name": "x", "right": False, "looks": looks, "sample": [2.0], "wanted": [1.0]}
+    problem = diagnosis.gradients_problem(
+        case_of(what="loss", value={"right": False}, gradients=[gradient])
     )
-    assert ("Repair the criterion above first" in told["mistake"]) == follows
+    assert ("Repair the criterion above first" in problem["mistake"]) == follows
 
 
 def test_what_is_wrong_in_small_groups_only_is_told():
@@ -371,15 +371,15 @@ def test_exceptions_other_than_value_errors_are_told():
     def unsure(a, b, out, layout):
         raise KeyError("x")
 
-    told = defaultdict(list)
+    mistakes = defaultdict(list)
     for product, layout, possible in cases.refusals(0):
-        told[possible].append(
+        mistakes[possible].append(
             diagnosis.refusal_problem(
                 (product, layout, possible), diagnosis.refusal(unsure, product, layout)
             )["mistake"]
         )
-    assert all("Say so in a ValueError" in text for text in told[False]) and all(
-        "does not matter" in text for text in told[True]
+    assert all("Say so in a ValueError" in text for text in mistakes[False]) and all(
+        "does not matter" in text for text in mistakes[True]
     )
 
 
@@ -418,7 +418,7 @@ def test_each_output_that_is_recognised_has_words():
         "_wrong_qkv": ["qkv"],
         "_wrong_out": ["out"],
     }
-    found = 0
+    count = 0
     for function in tree.body:
         for node in ast.walk(function) if getattr(function, "name", None) in places else ():
             named = (
@@ -429,5 +429,5 @@ def test_each_output_that_is_recognised_has_words():
                     function.name,
                     key.value,
                 )
-                found += 1
-    assert found > 30
+                count += 1
+    assert count > 30
