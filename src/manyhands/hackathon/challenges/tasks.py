@@ -91,11 +91,11 @@ def chains(seed: bytes, train: int, sure: float = 0.85, test: int = 1000) -> Cha
 
     def samples(what: str, count: int) -> torch.Tensor:
         draw = stream(seed, what)
-        found = draw.integers(SYMBOLS, size=(count, PLACES + 1))
+        symbols = draw.integers(SYMBOLS, size=(count, PLACES + 1))
         for place in range(BACK, PLACES + 1):
             as_table = draw.random(count) < sure
-            found[as_table, place] = table[found[as_table, place - BACK]]
-        return torch.from_numpy(found)
+            symbols[as_table, place] = table[symbols[as_table, place - BACK]]
+        return torch.from_numpy(symbols)
 
     return Chains(samples("train", train), samples("test", test))
 
@@ -136,10 +136,10 @@ def _start(seed: bytes, layers: Iterable[int]) -> torch.Tensor:
     draw, network = stream(seed, "weights"), network_of(layers)
     return torch.cat(
         [
-            torch.from_numpy(draw.uniform(-1, 1, one.numel()).astype(np.float32))
+            torch.from_numpy(draw.uniform(-1, 1, parameter.numel()).astype(np.float32))
             / layer.in_features**0.5
             for layer in network
             if isinstance(layer, torch.nn.Linear)
-            for one in (layer.weight, layer.bias)
+            for parameter in (layer.weight, layer.bias)
         ]
     )

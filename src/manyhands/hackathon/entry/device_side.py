@@ -107,9 +107,9 @@ class Device:
         )
         if came["kept"] is None:
             return out, None
-        kept = Kept(self, came["kept"], 0)
-        kept.rows = end - begin
-        return out, kept
+        activations = Kept(self, came["kept"], 0)
+        activations.rows = end - begin
+        return out, activations
 
     def backward(self, kept: Kept, into: Array, slopes: Array | None = None) -> Array | None:
         """The gradient of the `x` of a forward; None in the first stage.

@@ -77,7 +77,7 @@ def without_docstrings(tree: Tree) -> Tree:
     """
     for node in ast.walk(tree):
         if isinstance(body := getattr(node, "body", None), list) and any(map(_is_text, body)):
-            statements = [one for one in body if not _is_text(one)]
+            statements = [statement for statement in body if not _is_text(statement)]
             statements = statements or [ast.copy_location(ast.Pass(), body[0])]
             node.body = statements  # type: ignore[attr-defined]  # getattr has found one
     return tree
@@ -123,9 +123,9 @@ def _names(node: ast.AST) -> Iterator[str]:
     if isinstance(node, ast.Constant):
         return
     for _, value in ast.iter_fields(node):
-        for one in value if isinstance(value, list) else [value]:
-            if isinstance(one, str):
-                yield one
+        for item in value if isinstance(value, list) else [value]:
+            if isinstance(item, str):
+                yield item
 
 
 def _reaches_inside(node: ast.AST) -> bool:

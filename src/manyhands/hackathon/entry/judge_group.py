@@ -116,13 +116,13 @@ class JudgeGroup(dist.ProcessGroup):
         def put(data: torch.Tensor | None) -> None:
             if data is None:
                 return
-            room = sum(one.numel() for one in outputs)
+            room = sum(output.numel() for output in outputs)
             if len(data) != room:
                 raise ValueError(
                     f"{call}: {len(data)} elements came, and there is room for {room}."
                 )
             for output, part in zip(
-                outputs, data.split([one.numel() for one in outputs]), strict=True
+                outputs, data.split([output.numel() for output in outputs]), strict=True
             ):
                 output.detach().copy_(part.view(output.shape))
 
@@ -141,19 +141,19 @@ class JudgeGroup(dist.ProcessGroup):
         self, tensors: list[torch.Tensor], opts: Any = None
     ) -> Ongoing:
         """Reduce a tensor over the group, for `dist.all_reduce`."""
-        (one,) = tensors
-        return self._collective("all_reduce", one, [one], how=_how(opts))
+        (tensor,) = tensors
+        return self._collective("all_reduce", tensor, [tensor], how=_how(opts))
 
     def reduce(  # type: ignore[override]
         self, tensors: list[torch.Tensor], opts: Any
     ) -> Ongoing:
         """Reduce a tensor to one rank, for `dist.reduce`."""
-        (one,) = tensors
+        (tensor,) = tensors
         mine = opts.rootRank == self.rank()
         return self._collective(
             "reduce",
-            one,
-            [one] if mine else [torch.empty_like(one)],
+            tensor,
+            [tensor] if mine else [torch.empty_like(tensor)],
             how=_how(opts),
             root=opts.rootRank,
         )
@@ -162,19 +162,19 @@ class JudgeGroup(dist.ProcessGroup):
         self, tensors: list[torch.Tensor], opts: Any
     ) -> Ongoing:
         """Send a rank's tensor to all, for `dist.broadcast`."""
-        (one,) = tensors
-        return self._collective("broadcast", one, [one], root=opts.rootRank)
+        (tensor,) = tensors
+        return self._collective("broadcast", tensor, [tensor], root=opts.rootRank)
 
     def allgather(  # type: ignore[override]
         self, outputs: list[list[torch.Tensor]], inputs: list[torch.Tensor], opts: Any = None
     ) -> Ongoing:
         """Collect a tensor of each rank on all, for `dist.all_gather`."""
-        (parts,), (one,) = outputs, inputs
-        if any(part.shape != one.shape for part in parts):
+        (parts,), (tensor,) = outputs, inputs
+        if any(part.shape != tensor.shape for part in parts):
             raise ValueError(
                 "all_gather: each rank's tensor must have one and the same shape, as with gloo."
             )
-        return self._collective("all_gather", one, parts)
+        return self._collective("all_gather", tensor, parts)
 
     def all_gather_single(
         self, output: torch.Tensor, one: torch.Tensor, opts: Any = None
@@ -186,9 +186,12 @@ class JudgeGroup(dist.ProcessGroup):
         self, outputs: list[torch.Tensor], inputs: list[list[torch.Tensor]], opts: Any
     ) -> Ongoing:
         """Reduce lists of tensors, for `dist.reduce_scatter`."""
-        (one,), (parts,) = outputs, inputs
+        (output,), (parts,) = outputs, inputs
         return self._collective(
-            "reduce_scatter", torch.cat([part.flatten() for part in parts]), [one], how=_how(opts)
+            "reduce_scatter",
+            torch.cat([part.flatten() for part in parts]),
+            [output],
+            how=_how(opts),
         )
 
     def reduce_scatter_single(self, output: torch.Tensor, one: torch.Tensor, opts: Any) -> Ongoing:
@@ -225,24 +228,26 @@ class JudgeGroup(dist.ProcessGroup):
 
     def send(self, tensors: list[torch.Tensor], peer: int, tag: int) -> Ongoing:
         """Send a tensor to a rank of the group, for `dist.send` and `dist.isend`."""
-        (one,) = tensors
-        return self._start("send", one, [], peer=self._members[peer], tag=tag)
+        (tensor,) = tensors
+        return self._start("send", tensor, [], peer=self._members[peer], tag=tag)
 
     def recv(self, tensors: list[torch.Tensor], peer: int, tag: int) -> Ongoing:
         """Receive a tensor from a rank of the group, for `dist.recv` and `dist.irecv`."""
-        (one,) = tensors
+        (tensor,) = tensors
         return self._start(
-            "recv", torch.empty(0, dtype=one.dtype), [one], peer=self._members[peer], tag=tag
+            "recv", torch.empty(0, dtype=tensor.dtype), [tensor], peer=self._members[peer], tag=tag
         )
 
     def recv_anysource(self, tensors: list[torch.Tensor], tag: int) -> Ongoing:
         """`dist.recv(tensor)` without a source: what arrives first by the challenge's clocks."""
-        (one,) = tensors
+        (tensor,) = tensors
         if len(self._members) < self._ranks:
             raise NotImplementedError(
                 "Receiving from any rank is possible only in the group of all ranks."
             )
-        return self._start("recv", torch.empty(0, dtype=one.dtype), [one], peer=ANYBODY, tag=tag)
+        return self._start(
+            "recv", torch.empty(0, dtype=tensor.dtype), [tensor], peer=ANYBODY, tag=tag
+        )
 
     def clock_s(self) -> float:
         """What this rank's clock says, in seconds: of the challenge, not of this machine."""

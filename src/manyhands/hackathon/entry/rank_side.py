@@ -88,7 +88,7 @@ class _Loss(torch.autograd.Function):
         head, slopes = connection.ask({"do": "gradient", "batch": number}, flat(parameters))
         ctx.slopes, ctx.shapes = (
             torch.frombuffer(slopes, dtype=torch.float32),
-            [one.shape for one in parameters],
+            [parameter.shape for parameter in parameters],
         )
         return torch.tensor(head["loss"])
 
@@ -196,11 +196,11 @@ def _told(error: BaseException) -> str:
     if isinstance(error, SyntaxError) and error.filename == ENTRY:
         lines = [error.lineno]
     where = f"{ENTRY}, line {lines[-1]}: " if lines else ""
-    said = (
+    message = (
         error.msg
         if isinstance(error, SyntaxError)
         else str(error).splitlines()[0]
         if str(error)
         else ""
     )
-    return f"{where}{type(error).__name__}: {said}".removesuffix(": ")[:500]
+    return f"{where}{type(error).__name__}: {message}".removesuffix(": ")[:500]

@@ -39,14 +39,16 @@ def latest(board: Board) -> tuple[Section, Result] | tuple[None, None]:
     """
     entries = [
         (result.at, result.number, place)
-        for place, one in enumerate(board.sections)
-        for result in one.results
+        for place, section in enumerate(board.sections)
+        for result in section.results
     ]
     if not entries:
         return None, None
     at, number, place = max(entries)
     section = board.sections[place]
-    return section, next(one for one in section.results if (one.at, one.number) == (at, number))
+    return section, next(
+        result for result in section.results if (result.at, result.number) == (at, number)
+    )
 
 
 def gain(score: float | None, baseline: float | None) -> str:

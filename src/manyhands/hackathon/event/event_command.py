@@ -319,11 +319,11 @@ def _verified_by(path: str | None) -> Callable[[bytes], tuple[record.Record, byt
     wanted = signing.load_public(path) if path else None
 
     def verified(data: bytes) -> tuple[record.Record, bytes]:
-        found, public = record.verified(data)
+        signed_record, public = record.verified(data)
         if wanted not in (None, public):
             raise record.BadRecordError(
                 f"was signed with a different key, {signing.fingerprint(public)}"
             )
-        return found, public
+        return signed_record, public
 
     return verified

@@ -102,7 +102,7 @@ def _identity(file: BinaryIO) -> tuple[int, int]:
 
 def _line(data: bytes) -> Line | None:
     try:
-        found = json.loads(data)
+        line = json.loads(data)
     except (ValueError, RecursionError):
         return None
-    return found if is_line(found) else None
+    return line if is_line(line) else None

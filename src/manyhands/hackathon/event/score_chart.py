@@ -100,7 +100,7 @@ def _with_room(all_of_them: Iterable[float], y: Axis) -> list[float]:
     """The ticks without those that would lie on others; coarse ones first."""
     shown: list[float] = []
     for tick in sorted(
-        all_of_them, key=lambda one: f"{one:e}"[0] not in "1235" or f"{one:e}"[2] != "0"
+        all_of_them, key=lambda tick: f"{tick:e}"[0] not in "1235" or f"{tick:e}"[2] != "0"
     ):
         if all(abs(y(tick) - y(other)) >= NAME_PX for other in shown):
             shown.append(tick)

@@ -156,11 +156,11 @@ def steps(results: Iterable[Result], counts: str) -> dict[str, Way]:
 
     The score is None from the time on at which none counted.
     """
-    found: dict[str, Way] = {}
+    ways: dict[str, Way] = {}
     before: dict[str, list[Result]] = {}
     for result in results:
         before.setdefault(result.team, []).append(result)
-        now, way = table(before[result.team], counts)[0].score, found.setdefault(result.team, [])
+        now, way = table(before[result.team], counts)[0].score, ways.setdefault(result.team, [])
         if not way or way[-1][1] != now:
             way.append((result.at, now))
-    return {team: way for team, way in found.items() if any(score is not None for _, score in way)}
+    return {team: way for team, way in ways.items() if any(score is not None for _, score in way)}

@@ -84,7 +84,11 @@ class Accelerator:
 
 def flat(model: nn.Module) -> bytes:
     """The weights as bytes of float32, one parameter after the other."""
-    return torch.cat([one.detach().flatten() for one in model.parameters()]).numpy().tobytes()
+    return (
+        torch.cat([parameter.detach().flatten() for parameter in model.parameters()])
+        .numpy()
+        .tobytes()
+    )
 
 
 def load(model: nn.Module, weights: bytes | bytearray) -> None:
@@ -94,7 +98,7 @@ def load(model: nn.Module, weights: bytes | bytearray) -> None:
         if len(weights) % 4 == 0
         else torch.empty(0)
     )
-    if len(values) != sum(one.numel() for one in model.parameters()):
+    if len(values) != sum(parameter.numel() for parameter in model.parameters()):
         raise RefusedError("The weights that were sent do not fit the challenge's model.")
     with torch.no_grad():
         torch.nn.utils.vector_to_parameters(values, model.parameters())
@@ -106,5 +110,5 @@ def accuracy(
     """The part of the samples whose class the model says; weights that are no numbers say none."""
     load(model, weights)
     with torch.no_grad():
-        said = model(x)
-    return (said.argmax(1) == y).float().mean().item() if torch.isfinite(said).all() else 0.0
+        logits = model(x)
+    return (logits.argmax(1) == y).float().mean().item() if torch.isfinite(logits).all() else 0.0

@@ -181,10 +181,10 @@ class DeviceMemory:
             wide = block.norm1.normalized_shape[0]
             given = given.view(len(rows), rows.shape[1] - 1, wide)
         given = None if given is None else given.requires_grad_(keep)
-        kept = Kept(leaf.requires_grad_(keep), given, len(rows))
+        activations = Kept(leaf.requires_grad_(keep), given, len(rows))
 
         def save(tensor: torch.Tensor) -> torch.Tensor:
-            kept.saved.append(tensor)
+            activations.saved.append(tensor)
             return tensor
 
         with (
@@ -196,9 +196,9 @@ class DeviceMemory:
             )
             if module.last:
                 out = loss_of(out, rows[:, 1:])
-        kept.out, kept.versions = out, [leaf._version for leaf in kept.leaves]
+        activations.out, activations.versions = out, [leaf._version for leaf in activations.leaves]
         # weights too: they are needed until the backward
-        number = self.keep(kept, kept.saved) if keep else None
+        number = self.keep(activations, activations.saved) if keep else None
         if module.last:
             return None, out.item(), number
         return self.new(out.detach().flatten()), None, number
@@ -208,25 +208,27 @@ class DeviceMemory:
 
         That of the weights is added to `into`; what was kept is let go.
         """
-        kept, _ = self.held[number]
+        activations, _ = self.held[number]
         total = self.array(into)
-        if not isinstance(kept, Kept) or total.shape != kept.weights.shape:
+        if not isinstance(activations, Kept) or total.shape != activations.weights.shape:
             raise ValueError(number)
         self.gradients += 1
         above, leaves = (
-            None if slopes is None else self.array(slopes).view_as(kept.out),
-            kept.leaves,
+            None if slopes is None else self.array(slopes).view_as(activations.out),
+            activations.leaves,
         )
         # where hooks save, autograd does not look
-        if [leaf._version for leaf in leaves] != kept.versions:
+        if [leaf._version for leaf in leaves] != activations.versions:
             raise RefusedError(
                 f"Rank {self.rank}: weights, or what went into a stage, were changed between "
                 "forward and backward."
             )
-        gradients = torch.autograd.grad(kept.out, leaves, above)
+        gradients = torch.autograd.grad(activations.out, leaves, above)
         total += gradients[0]
         self.free(number)
-        return (None if kept.x is None else self.new(gradients[1].flatten())), kept.rows
+        return (
+            None if activations.x is None else self.new(gradients[1].flatten())
+        ), activations.rows
 
     def adam(
         self, weights: int, slopes: int, first: int, second: int, step: int, rate: float
@@ -258,7 +260,9 @@ class DeviceMemory:
 
 
 def _named(module: GPT, flat: torch.Tensor) -> dict[str, torch.Tensor]:
-    named = [(name, one.shape, one.numel()) for name, one in module.named_parameters()]
+    named = [
+        (name, parameter.shape, parameter.numel()) for name, parameter in module.named_parameters()
+    ]
     parts = flat.split([count for *_, count in named])
     return {name: part.view(shape) for (name, shape, _), part in zip(named, parts, strict=True)}
 

@@ -111,9 +111,9 @@ def largest_gap(losses: Iterable[float], final: float, classes: int) -> float:
     the loss of a network that knows nothing.
     """
     start = math.log(classes)
-    found = sorted(one for one in (*losses, final) if math.isfinite(one))
-    pairs = zip(found, [*found, start][1:], strict=True)
-    return max((min(larger, start) - one for one, larger in pairs if one < start), default=0.0)
+    finite_losses = sorted(loss for loss in (*losses, final) if math.isfinite(loss))
+    pairs = zip(finite_losses, [*finite_losses, start][1:], strict=True)
+    return max((min(larger, start) - loss for loss, larger in pairs if loss < start), default=0.0)
 
 
 def flags(runs: Sequence[Run]) -> list[str]:
@@ -122,15 +122,15 @@ def flags(runs: Sequence[Run]) -> list[str]:
         max((max(run.telling, default=0) for run in runs), default=0),
         max(run.gap for run in runs),
     )
-    found = []
+    sentences = []
     if telling > FEW_GRADIENTS:
-        found.append(
+        sentences.append(
             f"A rank has asked for {telling} gradients at weights by which single samples can be "
             "read out of a gradient."
         )
     if gap > MOST_GAP:
-        found.append(
+        sentences.append(
             f"The loss of the trained weights was reached over a gap of {gap:.2f} in which no "
             "gradient was requested, so the network seems to have been trained outside the clock."
         )
-    return found
+    return sentences

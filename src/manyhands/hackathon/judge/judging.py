@@ -84,9 +84,9 @@ def judge(
 ) -> Record:
     """The record of a judging: a mapping.
 
-    `tell(number, run, said)` hears of each run when it has ended. `look` is called meanwhile with
-    the seconds that it has taken (`Spent`); `JudgingStoppedError`, which it may raise, ends it without a
-    record.
+    `tell(number, run, printed)` hears of each run when it has ended. `look` is called meanwhile
+    with the seconds that it has taken (`Spent`); `JudgingStoppedError`, which it may raise, ends it
+    without a record.
 
     The first run that gives no score ends it, and so does the challenge's limit of this machine's
     time.
@@ -100,9 +100,9 @@ def judge(
             raise RefusedError(TOO_LONG.format(limit=challenge.judging_s, runs=len(seeds)))
 
     for number, seed in enumerate(seeds):
-        run, said = one_run(challenge, sandboxes, entry.source, seed, look_on)
+        run, printed = one_run(challenge, sandboxes, entry.source, seed, look_on)
         runs.append(run)
-        tell(number, run, said)
+        tell(number, run, printed)
         if run.problem:
             break
     problem = runs[-1].problem

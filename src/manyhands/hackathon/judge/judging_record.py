@@ -195,7 +195,7 @@ def _object(data: bytes) -> tuple[dict[str, Any], str]:
     The object is empty where something is wrong.
     """
     try:
-        found = json.loads(
+        document = json.loads(
             data.decode("utf-8"),
             parse_constant=_refuse_constant,
             object_pairs_hook=_without_doubles,
@@ -206,7 +206,7 @@ def _object(data: bytes) -> tuple[dict[str, Any], str]:
         return {}, "it is not text in UTF-8"
     except ValueError as problem:
         return {}, f"it is not JSON ({_short(str(problem))})"
-    return (found, "") if isinstance(found, dict) else ({}, "it is not a JSON object")
+    return (document, "") if isinstance(document, dict) else ({}, "it is not a JSON object")
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -214,10 +214,10 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
         raise ValueError("a name appears twice in an object")
-    return found
+    return fields
 
 
 def _short(text: str) -> str:
@@ -264,10 +264,10 @@ def _object_of(checks: dict[str, Check]) -> Check:
 
 def _moment(value: Any) -> bool:
     try:
-        found = datetime.fromisoformat(value)
+        moment = datetime.fromisoformat(value)
     except (TypeError, ValueError):
         return False
-    return found.tzinfo is not None and found.year in YEARS
+    return moment.tzinfo is not None and moment.year in YEARS
 
 
 _HEX = _text(64, "([0-9a-f]{2})+")
@@ -329,8 +329,8 @@ def _problem(record: dict[str, Any]) -> str:
 def _shown(value: object) -> str:
     if isinstance(value, (list, dict)):
         return f"{'a list' if isinstance(value, list) else 'an object'} that does not fit"
-    said = json.dumps(value)  # ASCII
-    return said if len(said) <= 40 else f"{said[:40]}..."
+    text = json.dumps(value)  # ASCII
+    return text if len(text) <= 40 else f"{text[:40]}..."
 
 
 def _contradiction(record: dict[str, Any]) -> str:

@@ -54,9 +54,9 @@ class MemoryReferee(Referee):
             _start(stage, tasks.stream(seed, f"weights {number}"))
             for number, stage in enumerate(self.stages)
         ]
-        self.given = [torch.full_like(one, torch.nan) for one in weights]
+        self.given = [torch.full_like(stage_weights, torch.nan) for stage_weights in weights]
         self.under_way: list[dict[int, UnderWay]] = [{} for _ in range(challenge.ranks)]
-        found = [
+        devices = [
             DeviceMemory(
                 rank,
                 self.stages,
@@ -67,9 +67,9 @@ class MemoryReferee(Referee):
             )
             for rank in range(challenge.ranks)
         ]
-        for device in found:
+        for device in devices:
             device.clock_s = partial(self._clock_s, device.rank)
-        return found
+        return devices
 
     def _clock_s(self, rank: int) -> float:
         return self.network.clock_s[rank]
@@ -90,11 +90,11 @@ class MemoryReferee(Referee):
         if do in ("take", "gradient"):
             raise ValueError(do)
         if do == "forward":
-            out, loss, kept = device.forward(
+            out, loss, activations = device.forward(
                 *(head[name] for name in ("stage", "weights", "x", "batch", "begin", "end", "keep"))
             )
             self.network.compute(rank, self._seconds(head["end"] - head["begin"]))
-            return ({"out": out, "loss": loss, "kept": kept},)
+            return ({"out": out, "loss": loss, "kept": activations},)
         if do == "backward":
             out, rows = device.backward(head["kept"], head["slopes"], head["into"])
             self.network.compute(rank, 2 * self._seconds(rows))
@@ -177,26 +177,26 @@ class MemoryReferee(Referee):
             problem = self._too_much(rank, device.most_bytes)
             if problem:
                 return Run(problem)
-        for number, one in enumerate(self.given):
-            if one.isnan().any():
-                missing = int(one.isnan().sum())
+        for number, weights in enumerate(self.given):
+            if weights.isnan().any():
+                missing = int(weights.isnan().sum())
                 return Run(
-                    f"Of stage {number}, {missing} of {len(one)} weights were not given, or are not"
-                    " numbers."
+                    f"Of stage {number}, {missing} of {len(weights)} weights were not given, or are"
+                    " not numbers."
                 )
         x = self.task.test[:, :-1]
         with torch.no_grad():
-            for stage, one in zip(self.stages, self.given, strict=True):
-                torch.nn.utils.vector_to_parameters(one, stage.parameters())
+            for stage, weights in zip(self.stages, self.given, strict=True):
+                torch.nn.utils.vector_to_parameters(weights, stage.parameters())
                 x = stage(x)
         right = x.argmax(-1)[:, tasks.BACK - 1 :] == self.task.test[:, tasks.BACK :]
         return Run(
             accuracy=right.float().mean().item(),
             clock_s=max(self.network.clock_s),
-            gradients=tuple(one.gradients for one in self.accelerators),
+            gradients=tuple(device.gradients for device in self.accelerators),
             messages=tuple(self.network.messages),
             sent_bytes=tuple(self.network.sent_bytes),
-            most_bytes=tuple(one.most_bytes for one in self.accelerators),
+            most_bytes=tuple(device.most_bytes for device in self.accelerators),
         )
 
     def _too_much(self, rank: int, most_bytes: int) -> str:
@@ -246,10 +246,12 @@ def _start(stage: GPT, draw: np.random.Generator) -> torch.Tensor:
     return torch.cat(
         [
             (
-                torch.from_numpy(draw.normal(0, one.shape[1] ** -0.5, tuple(one.shape))).float()
-                if one.ndim == 2
-                else one.detach()
+                torch.from_numpy(
+                    draw.normal(0, parameter.shape[1] ** -0.5, tuple(parameter.shape))
+                ).float()
+                if parameter.ndim == 2
+                else parameter.detach()
             ).flatten()
-            for one in stage.parameters()
+            for parameter in stage.parameters()
         ]
     )

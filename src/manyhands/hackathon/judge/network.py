@@ -207,9 +207,9 @@ class Network:
             pass
         asleep = {rank for rank, operation in self._waits.items() if not operation.done.is_set()}
         if asleep and asleep | self._gone == set(range(len(self._queues))) and not self.problem:
-            said = [f"Rank {rank} waits in {self._waits[rank]}." for rank in sorted(asleep)]
-            said += [f"Rank {rank} has returned." for rank in sorted(self._gone)]
-            self.stop("All ranks wait, and none of them can continue: " + " ".join(said))
+            states = [f"Rank {rank} waits in {self._waits[rank]}." for rank in sorted(asleep)]
+            states += [f"Rank {rank} has returned." for rank in sorted(self._gone)]
+            self.stop("All ranks wait, and none of them can continue: " + " ".join(states))
 
     def stop(self, problem: str) -> None:
         """End all waiting."""
@@ -236,11 +236,11 @@ class Network:
             return False
         for name in SAME:
             if len({getattr(operation, name) for operation in together}) > 1:
-                said = ", ".join(
+                calls = ", ".join(
                     f"rank {operation.rank}: {operation.call} of {operation.given.numel()} {operation.dtype}"
                     for operation in together
                 )
-                raise RefusedError(f"The members of a collective make different calls: {said}.")
+                raise RefusedError(f"The members of a collective make different calls: {calls}.")
         self._collective(together)
         return True
 
@@ -294,13 +294,13 @@ class Network:
         rank, peers = operation.rank, [operation.peer]
         if operation.peer == ANYBODY:
             peers = [peer for peer in range(len(self._queues)) if peer != rank]
-        found: list[tuple[float, int]] = []
+        arrivals: list[tuple[float, int]] = []
         for peer in peers:
             if waiting := self._arrived.get((peer, rank, operation.tag, operation.on_device)):
                 left_s, n_bytes, *_ = waiting[0]
                 free_s = self._down_s[rank] + self._message_s(n_bytes)[0]
-                found.append((max(left_s, free_s) + self.delay_s, peer))
-        return min(found, default=None)
+                arrivals.append((max(left_s, free_s) + self.delay_s, peer))
+        return min(arrivals, default=None)
 
     def _nothing_earlier(self, rank: int, end_s: float) -> bool:
         """Whether no other rank can still send what arrives before this time.

@@ -77,10 +77,10 @@ def played(
         run = asyncio.run(_judged(referee, sockets, look))
     finally:
         ended = [sandbox.end() for sandbox in sandboxes]
-    run.processor_s = tuple(one["processor_s"] for one in ended)
-    for rank, one in enumerate(ended):
-        if one["signal"] in SIGNALS and run.problem.startswith(f"Rank {rank} has ended"):
-            run.problem = f"Rank {rank} {SIGNALS[one['signal']]}."
+    run.processor_s = tuple(ending["processor_s"] for ending in ended)
+    for rank, ending in enumerate(ended):
+        if ending["signal"] in SIGNALS and run.problem.startswith(f"Rank {rank} has ended"):
+            run.problem = f"Rank {rank} {SIGNALS[ending['signal']]}."
     if not run.problem and run.accuracy < challenge.target:
         run.problem = (
             f"The target was not reached: the accuracy is {run.accuracy:.4f} instead of "
@@ -105,7 +105,7 @@ async def _judged(
 ) -> Run:
     referee.limit = asyncio.timeout(None)
     referee.until = asyncio.get_running_loop().time() + referee.challenge.run_s
-    streams = [await asyncio.open_connection(sock=one) for one in sockets]
+    streams = [await asyncio.open_connection(sock=connection) for connection in sockets]
     ranks = [
         asyncio.create_task(referee.serve(rank, *stream)) for rank, stream in enumerate(streams)
     ]
@@ -124,8 +124,8 @@ async def _judged(
             f"time, or the run has not ended after {referee.challenge.run_s} s."
         )
     finally:
-        for one in (*ranks, looking):
-            one.cancel()
+        for task in (*ranks, looking):
+            task.cancel()
         await asyncio.gather(*ranks, looking, ended, return_exceptions=True)
         for _, writer in streams:
             writer.close()

@@ -170,5 +170,5 @@ class OpenJudge:
             answer = ""
         if not answer:
             raise NoSandboxesError("The judge's process has ended.")
-        run, said, given = json.loads(answer)
-        return Run(**run), said, given
+        run, printed, given = json.loads(answer)
+        return Run(**run), printed, given

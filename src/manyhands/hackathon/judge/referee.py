@@ -60,7 +60,7 @@ class Run:
         """The run as it is written into a record."""
         record = {
             name: (
-                [round(one, 4) for one in value]
+                [round(number, 4) for number in value]
                 if isinstance(value, (tuple, list))
                 else round(value, 4)
                 if isinstance(value, float)
@@ -248,7 +248,9 @@ class Referee:
     def result(self) -> Run:
         """The `Run` of ranks that have all given their weights."""
         if len(set(self.weights)) > 1:
-            apart = [rank for rank, one in enumerate(self.weights) if one != self.weights[0]]
+            apart = [
+                rank for rank, weights in enumerate(self.weights) if weights != self.weights[0]
+            ]
             return Run(
                 f"The ranks end with different weights, since {_ranks(apart)} and rank 0 differ."
             )
@@ -257,10 +259,10 @@ class Referee:
         return Run(
             accuracy=accuracy(network, weights, *self.task.test),
             gap=self._gap(network),
-            telling=tuple(one.reading.count for one in self.accelerators),
+            telling=tuple(accelerator.reading.count for accelerator in self.accelerators),
             clock_s=max(self.network.clock_s),
             updates=max(self.network.updates),
-            gradients=tuple(one.gradients for one in self.accelerators),
+            gradients=tuple(accelerator.gradients for accelerator in self.accelerators),
             messages=tuple(self.network.messages),
             sent_bytes=tuple(self.network.sent_bytes),
         )
@@ -273,7 +275,7 @@ class Referee:
         x, y = map(torch.cat, zip(*self.task.shards, strict=True))
         with torch.no_grad():
             final = torch.nn.functional.cross_entropy(network(x), y).item()
-        losses = [loss for one in self.accelerators for loss in one.losses]
+        losses = [loss for accelerator in self.accelerators for loss in accelerator.losses]
         return honesty.largest_gap(losses, final, self.challenge.layers[-1])
 
 
