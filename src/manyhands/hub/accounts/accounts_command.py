@@ -311,10 +311,10 @@ def _purge(accounts: Accounts, options: argparse.Namespace) -> None:
     wrong = []
     for name in names:
         try:
-            kept = archive.purge(accounts, name)
+            archive_path = archive.purge(accounts, name)
             print(
-                f"{name}: deleted. Its files are in {kept}"
-                if kept
+                f"{name}: deleted. Its files are in {archive_path}"
+                if archive_path
                 else f"{name}: deleted; it had no files."
             )
         except AccountError as problem:  # one home does not keep the others

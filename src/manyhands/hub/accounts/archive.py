@@ -82,12 +82,12 @@ def archive(accounts: Accounts, name: str) -> Path | None:
 def newest(accounts: Accounts, name: str) -> Path | None:
     """The path of the account's last archive, or None."""
     stamp = len("YYYYmmddTHHMMSS.ffffff.tar.gz")
-    found = [
+    archives = [
         path
         for path in (accounts.folder / "archive").glob(f"{name}-*.tar.gz")
         if len(path.name) == len(name) + 1 + stamp
     ]
-    return max(found, default=None)
+    return max(archives, default=None)
 
 
 def restore(accounts: Accounts, name: str) -> Path:
@@ -133,7 +133,7 @@ def purge(accounts: Accounts, name: str) -> Path | None:
         )
     wait_until_quiet(account)
     changed = home.is_dir() and (not account.archived or newest(accounts, name) is None)
-    kept = archive(accounts, name) if changed else newest(accounts, name)
+    archive_path = archive(accounts, name) if changed else newest(accounts, name)
     if home.is_dir():
         # shutil.rmtree ends in a RecursionError
         done = subprocess.run(
@@ -142,7 +142,7 @@ def purge(accounts: Accounts, name: str) -> Path | None:
         if done.returncode:
             raise AccountError(f"The home of {name} could not be deleted completely: {_said(done)}")
     accounts.remove(name)
-    return kept
+    return archive_path
 
 
 def wait_until_quiet(account: Account, timeout_s: float = 30) -> None:

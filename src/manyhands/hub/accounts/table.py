@@ -83,8 +83,8 @@ class Accounts:
     def _read(self) -> tuple[Table, int]:
         """The accounts, and the next number that nobody has had."""
         try:
-            found = json.loads(self.path.read_text(encoding="utf-8"))
-            return {row["name"]: Account(**row) for row in found["accounts"]}, found["next_uid"]
+            data = json.loads(self.path.read_text(encoding="utf-8"))
+            return {row["name"]: Account(**row) for row in data["accounts"]}, data["next_uid"]
         except FileNotFoundError:
             return {}, FIRST_UID
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as problem:

@@ -71,7 +71,7 @@ class HubEvent:
                 return {"error": f"{account.name} is not in a team. Ask the organisers."}
             if message["hack"] == "withdraw" and event.now() > event.settings.ends:
                 return {"error": "The event is over. Ask the organisers."}
-            said = team_requests.do(event, team, message["hack"], message["values"])
+            reply = team_requests.do(event, team, message["hack"], message["values"])
         except (NotTakenError, BadEntryError) as problem:
             return {"error": str(problem)[: _most_letters()]}
         except (BadEventError, FileNotFoundError):
@@ -80,7 +80,7 @@ class HubEvent:
             return {"error": "This is not a request that the hackathon knows."}
         except OSError as problem:  # as where the disk is full
             return {"error": NOT_KEPT.format(why=problem.strerror)}
-        return {"said": shortened(said, _most_letters())}
+        return {"said": shortened(reply, _most_letters())}
 
     def page(self, name: str) -> str | None:
         """The board's page, or the big screen's, as the judge has written it.

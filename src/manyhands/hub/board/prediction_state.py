@@ -85,8 +85,8 @@ class Predictions:
         ValueError for what answers the question with nothing it asks for; nothing has changed then.
         """
         if "guess" in message:
-            kept = self.guesses.get(question.name, {}).get(uid)
-            guess = question.read(message["guess"]) if kept is None else kept
+            earlier_guess = self.guesses.get(question.name, {}).get(uid)
+            guess = question.read(message["guess"]) if earlier_guess is None else earlier_guess
             return self.from_line({"prediction": question.name, "uid": uid, "guess": guess})
         return self.from_line(
             {"prediction": question.name, "uid": uid, "came": question.outcome(message.get("came"))}
@@ -212,7 +212,7 @@ def _ranges(question: Question, values: list[Any]) -> Bars:
     """
     values = sorted(set(values))
     if len(values) <= MOST_BARS:
-        return [(question.words(one), partial(eq, one)) for one in values]
+        return [(question.words(value), partial(eq, value)) for value in values]
     low, high = values[0], values[-1]
     if low > 0 and high / low > MOST_BARS:
         edges = [low * math.exp(math.log(high / low) * k / MOST_BARS) for k in range(1, MOST_BARS)]

@@ -282,7 +282,7 @@ class Board:
     ) -> OfAll:
         """What is told of all `people` ({uid: Account}) together."""
         points = [row.points(criteria) for row in self._checked(unit, people)]
-        most = sum(one.points for one in criteria if not one.blocked)
+        most = sum(criterion.points for criterion in criteria if not criterion.blocked)
         return {
             "announcement": self.announcement,
             "checked": len(points),
@@ -313,7 +313,7 @@ class Board:
             ],
             "rows": [
                 _shown(person, rows.get(person.uid), criteria)
-                for person in sorted(people.values(), key=lambda one: one.name)
+                for person in sorted(people.values(), key=lambda account: account.name)
             ],
         }
 
@@ -419,7 +419,9 @@ def as_table(unit: str, room: ClassView, now: float | None = None) -> list[list[
         "stuck_on",
         "message",
     ]
-    table = [head + [f"{one['check']}: {one['text']}" for one in room["criteria"]]]
+    table = [
+        head + [f"{criterion['check']}: {criterion['text']}" for criterion in room["criteria"]]
+    ]
     for row in room["rows"]:
         stuck = row["stuck"]
         on = (

@@ -59,11 +59,11 @@ class Hub:
 
     async def people(self) -> dict[str, float]:
         """{name: when the hub first knew the person, in seconds}."""
-        found = await self.call("GET", "users")
+        users = await self.call("GET", "users")
         return {
-            one["name"]: datetime.fromisoformat(one["created"].replace("Z", "+00:00")).timestamp()
-            for one in found
-            if one["kind"] == "user"
+            user["name"]: datetime.fromisoformat(user["created"].replace("Z", "+00:00")).timestamp()
+            for user in users
+            if user["kind"] == "user"
         }
 
     async def turn_out(self, name: str) -> None:
