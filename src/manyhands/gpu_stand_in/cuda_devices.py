@@ -169,7 +169,7 @@ def _replace_classes(torch: Any) -> None:
             (type,),
             {
                 "__call__": lambda cls, *args, _make=make, **kwargs: _make(*args, **kwargs),
-                "__instancecheck__": lambda cls, one, _real=real: isinstance(one, _real),
+                "__instancecheck__": lambda cls, instance, _real=real: isinstance(instance, _real),
             },
         )
         setattr(

@@ -66,7 +66,7 @@ def gantt(
     )
     panels, end_ms = iter(axes[:, 0]), max(_end(run) for run in made.values())
     most = max(
-        (kept for run in made.values() for points in run.memory or () for _, kept in points),
+        (amount for run in made.values() for points in run.memory or () for _, amount in points),
         default=1,
     )
     for name, run in made.items():
@@ -121,10 +121,10 @@ def _chart(ax: Axes, name: str, run: Run, words: Words) -> None:
 
 def _curves(ax: Axes, run: Run, words: Words, most: float) -> None:
     for rank, points in enumerate(run.memory or ()):
-        times, kept = zip(*points, strict=True)
+        times, amounts = zip(*points, strict=True)
         ax.step(
             [*times, _end(run)],
-            [*kept, kept[-1]],
+            [*amounts, amounts[-1]],
             where="post",
             color=rank_colour(rank),
             linestyle=("-", (0, (4, 1.5)), (0, (1, 1)), (0, (6, 1.5, 1, 1.5)))[rank % 4],
@@ -154,7 +154,7 @@ def table(runs: Mapping[str, tuple[Spans, Memory | None]], unit: str = "kept") -
         peaks = (
             ""
             if memory is None
-            else "  ".join(f"{max(kept for _, kept in points):4.1f}" for points in memory)
+            else "  ".join(f"{max(amount for _, amount in points):4.1f}" for points in memory)
         )
         step_ms = max(span[4] for row in spans for span in row)
         lines.append(f"{name:<16} {step_ms:>8.0f} {bubble_of(spans):>7.3f}   {peaks}".rstrip())
@@ -185,9 +185,9 @@ def quickest(steps_per_rank: Sequence[Sequence[tuple[Any, Any]]], unit: float = 
     ]
     memory = []
     for _, changes in step:
-        points, kept = [(0.0, 0.0)], 0.0
+        points, amount = [(0.0, 0.0)], 0.0
         for seconds, change in sorted(changes):
-            kept += change / unit
-            points.append((min(max(seconds, start_s), stop_s) * 1e3 - start_s * 1e3, kept))
+            amount += change / unit
+            points.append((min(max(seconds, start_s), stop_s) * 1e3 - start_s * 1e3, amount))
         memory.append(points)
     return Run(spans, memory)
