@@ -35,8 +35,8 @@ def run(sandboxes):
     """Run a text as an entry: (the `Run`, all lines that its ranks printed)."""
 
     def begin(source, seed=b"of a test", challenge=QUICK):
-        found, said = one_run(challenge, sandboxes, source, seed)
-        return found, [line for lines in said for line in lines]
+        result, printed = one_run(challenge, sandboxes, source, seed)
+        return result, [line for lines in printed for line in lines]
 
     return begin
 

@@ -22,24 +22,24 @@ def test_a_cheat_gains_nothing(run, name):
         if "challenge: does_not_fit" in CHEATS[name]
         else QUICK
     )
-    found, said = run(CHEATS[name], secrets.token_bytes(16), challenge)
-    assert verdict(CHEATS[name]) in " ".join([found.problem, *honesty.flags([found])])
-    assert found.problem.isprintable()
-    assert not [line for line in said if "gained" in line]
+    result, printed = run(CHEATS[name], secrets.token_bytes(16), challenge)
+    assert verdict(CHEATS[name]) in " ".join([result.problem, *honesty.flags([result])])
+    assert result.problem.isprintable()
+    assert not [line for line in printed if "gained" in line]
 
 
 def test_who_goes_on_asking_is_ended_too(run):
-    found, _ = run(
+    result, _ = run(
         "def train(model, batches, comm):\n    while True:\n        print('on')\n",
         challenge=replace(QUICK, run_s=2, processor_s=600),
     )
-    assert "the run has not ended after 2 s" in found.problem
+    assert "the run has not ended after 2 s" in result.problem
 
 
 def test_nothing_is_left_for_the_next_run(run):
     for _ in range(2):
-        _, said = run(CHEATS["state"])
-        assert said == []
+        _, printed = run(CHEATS["state"])
+        assert printed == []
 
 
 THREAD = """
@@ -63,8 +63,8 @@ def test_who_knew_the_seed_would_have_all(run):
 
     It has a score on one of them, and a clock that has not gone.
     """
-    found, _ = run(CHEATS["knows_the_public_seeds"], b"public 0")
-    assert not found.problem and found.clock_s < 0.001
+    result, _ = run(CHEATS["knows_the_public_seeds"], b"public 0")
+    assert not result.problem and result.clock_s < 0.001
 
 
 HONEST = """
@@ -82,11 +82,11 @@ ROUND_S = 0.005 + (1000 + 64) / 1.25e6  # a quarter of 4000 bytes, and a head, o
 
 
 def clock(run, before="", times=1, after="pass"):
-    found, said = run(
+    result, printed = run(
         HONEST.format(before=before, times=times, after=after), challenge=replace(QUICK, target=0)
     )
-    assert not found.problem and not said
-    return found.clock_s
+    assert not result.problem and not printed
+    return result.clock_s
 
 
 def test_the_clock_is_the_sum_of_what_was_used(run):
@@ -153,5 +153,5 @@ def test_ranks_that_update_in_turn_have_made_all_of_these_updates(run):
 
     The cheat used the latest gradient of each rank, one of them renewed in each update.
     """
-    found, _ = run(IN_TURN, challenge=replace(BIG_BATCH, target=0))
-    assert not found.problem and found.gradients == (2, 2, 2, 2) and found.updates == 8
+    result, _ = run(IN_TURN, challenge=replace(BIG_BATCH, target=0))
+    assert not result.problem and result.gradients == (2, 2, 2, 2) and result.updates == 8

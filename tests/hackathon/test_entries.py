@@ -65,8 +65,8 @@ def train(model, batches, comm):
 
 
 def test_the_calls_of_torch_distributed_do_what_they_do(run):
-    found, said = run(CALLS, challenge=EASY)
-    assert found.problem == "" and said == ["all calls"] * 4
+    result, printed = run(CALLS, challenge=EASY)
+    assert result.problem == "" and printed == ["all calls"] * 4
 
 
 BY_HAND = """
@@ -129,24 +129,24 @@ MISTAKES = {
 
 @pytest.mark.parametrize("source", MISTAKES)
 def test_a_mistake_is_told_with_its_line(run, source):
-    found, _ = run(source)
-    assert MISTAKES[source] in found.problem
+    result, _ = run(source)
+    assert MISTAKES[source] in result.problem
 
 
 def test_batches_end_at_the_limit(run):
-    found, said = run(
+    result, printed = run(
         "def train(model, batches, comm):\n    print(len(list(batches)))\n", challenge=EASY
     )
-    assert said == [str(EASY.most_batches)] * 4 and found.clock_s == 0
+    assert printed == [str(EASY.most_batches)] * 4 and result.clock_s == 0
 
 
 @pytest.mark.parametrize("name", sorted(set(CHALLENGES) - {"does_not_fit"}))
 def test_each_entry_of_a_ladder_has_a_score_and_beats_the_baseline(run, name):
     challenge, scores = CHALLENGES[name], {}
     for stem, source in sources(challenge).items():
-        found, _ = run(source, b"public 0", challenge)
-        assert not found.problem and not honesty.flags([found]), stem
-        scores[stem] = getattr(found, challenge.score)
+        result, _ = run(source, b"public 0", challenge)
+        assert not result.problem and not honesty.flags([result]), stem
+        scores[stem] = getattr(result, challenge.score)
     assert len(scores) > 3 and max(scores, key=scores.get) == "baseline"
     is_told(challenge, scores["baseline"])
 
@@ -161,13 +161,13 @@ def test_all_ways_to_make_it_fit_train_the_same_and_beat_the_baseline(run):
     is_told(challenge, whole.clock_s)
     for stem, source in sources(challenge).items():
         assert "= 70, 0.01" in source
-        found, _ = run(
+        result, _ = run(
             source.replace("= 70, 0.01", f"= {FEW}, 0.01"),
             b"public 1",
             replace(challenge, target=0),
         )
-        assert not found.problem and 0 < max(found.most_bytes) <= challenge.memory_bytes, stem
-        scores[stem], right[stem] = found.clock_s, found.accuracy
+        assert not result.problem and 0 < max(result.most_bytes) <= challenge.memory_bytes, stem
+        scores[stem], right[stem] = result.clock_s, result.accuracy
     assert len(scores) > 3 and max(scores, key=scores.get) == "baseline"
     # 1/16 by chance
     assert (

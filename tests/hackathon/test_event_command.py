@@ -32,8 +32,8 @@ def hack(tmp_path, monkeypatch, sandboxes, capsys):
 
     def run(*words):
         code = hack_command.main(list(words))
-        said = capsys.readouterr()
-        return code, said.out + said.err
+        output = capsys.readouterr()
+        return code, output.out + output.err
 
     assert run("event", "autumn")[0] == 0
     path = tmp_path / "autumn" / "event.toml"
@@ -63,7 +63,7 @@ def test_an_event_in_small(hack, tmp_path):
         "Crash": CRASH,
     }
     for team, source in entries.items():
-        code, said = hack(
+        code, printed = hack(
             "submit",
             put(tmp_path, "one", "slow_links", source),
             "--event",
@@ -71,10 +71,10 @@ def test_an_event_in_small(hack, tmp_path):
             "--team",
             team,
         )
-        assert code == 0 and "No judge is running at the moment" in said
-    assert "with 3 entries before it" in said
-    code, said = hack("submit", "one", "--event", "autumn", "--team", "Nobody")
-    assert code == 2 and "There is no team 'Nobody'" in said
+        assert code == 0 and "No judge is running at the moment" in printed
+    assert "with 3 entries before it" in printed
+    code, printed = hack("submit", "one", "--event", "autumn", "--team", "Nobody")
+    assert code == 2 and "There is no team 'Nobody'" in printed
     hack(
         "submit",
         put(tmp_path, "one", "slow_links", "import this"),
@@ -88,15 +88,15 @@ def test_an_event_in_small(hack, tmp_path):
         "Entry 5 of Late is withdrawn.\n",
     )
 
-    code, said = hack("run", "autumn", "--key", "judge.key", "--once")
+    code, printed = hack("run", "autumn", "--key", "judge.key", "--once")
     assert (
         code == 0
-        and "Entry 3 of Sly: Rank" in said
-        and "Operation not permitted" in said
-        and "ZeroDivisionError" in said
+        and "Entry 3 of Sly: Rank" in printed
+        and "Operation not permitted" in printed
+        and "ZeroDivisionError" in printed
     )
-    code, said = hack("status", "--event", "autumn", "--team", "Ring & Tree")
-    assert said.startswith("Entry 1, slow_links: 2.9") and said.endswith(" s\n")
+    code, printed = hack("status", "--event", "autumn", "--team", "Ring & Tree")
+    assert printed.startswith("Entry 1, slow_links: 2.9") and printed.endswith(" s\n")
 
     page = (tmp_path / "autumn" / "board" / "board.html").read_text()
     rows = page[page.rindex("<tbody>") :]  # slow_links is the last
@@ -121,13 +121,13 @@ def test_an_event_in_small(hack, tmp_path):
     assert "Ring &amp; Tree 1" in (tmp_path / "out" / "board.html").read_text()
     signing.new_key("own.key")
     assert hack("board", str(records[0].parent), "-o", "out", "--public", "judge.key.pub")[0] == 0
-    code, said = hack("board", str(records[0].parent), "-o", "out", "--public", "own.key.pub")
-    assert code == 1 and "a record in" in said and "was signed with a different key" in said
+    code, printed = hack("board", str(records[0].parent), "-o", "out", "--public", "own.key.pub")
+    assert code == 1 and "a record in" in printed and "was signed with a different key" in printed
     (records[0].parent / "changed.record").write_bytes(
         records[0].read_bytes().replace(b'"size"', b'"sise"')
     )
-    code, said = hack("board", str(records[0].parent), "-o", "out")
-    assert code == 1 and "changed.record was changed after it was signed" in said
+    code, printed = hack("board", str(records[0].parent), "-o", "out")
+    assert code == 1 and "changed.record was changed after it was signed" in printed
     # the others are shown
     assert "Ring &amp; Tree 1" in (tmp_path / "out" / "board.html").read_text()
 

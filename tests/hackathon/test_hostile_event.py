@@ -65,7 +65,7 @@ def judge(there, capsys):
 
     def run(meanwhile=lambda: None):
         def wait():
-            while not any(one.taken for one in there.submissions().values()):
+            while not any(submission.taken for submission in there.submissions().values()):
                 time.sleep(0.05)
             meanwhile()
 
@@ -85,21 +85,21 @@ def status(there, team):
 def test_a_withdrawn_entry_ends_at_once(there, judge):
     there.submit("Sleeper", "slow_links", SLEEPER)
     there.submit("Honest", "slow_links", HONEST)
-    said = []
+    observations = []
 
     def withdraw():
-        said.append(status(there, "Honest"))
+        observations.append(status(there, "Honest"))
         time.sleep(1)
-        said.append(event_messages.withdrawn(there, "Sleeper", 1))
-        said.append(time.monotonic())
+        observations.append(event_messages.withdrawn(there, "Sleeper", 1))
+        observations.append(time.monotonic())
 
     judge(withdraw)
     assert (
         "It is waiting, with 1 entry before it. The judge has been working on entry 1 of Sleeper "
-        "since" in said[0]
+        "since" in observations[0]
     )
-    assert said[1] == "Entry 1 of Sleeper is withdrawn. The judge stops judging it."
-    assert time.monotonic() - said[2] < 55  # the sleeper's first call is after 60 s
+    assert observations[1] == "Entry 1 of Sleeper is withdrawn. The judge stops judging it."
+    assert time.monotonic() - observations[2] < 55  # the sleeper's first call is after 60 s
     assert status(there, "Honest").startswith("Entry 2, slow_links: 2.9")
 
 
@@ -108,9 +108,11 @@ def test_a_slow_entry_goes_behind_the_others_and_has_a_limit(there, judge, monke
     monkeypatch.setitem(CHALLENGES, "slow_links", replace(CHALLENGES["slow_links"], judging_s=6))
     there.submit("Sleeper", "slow_links", SLEEPER)
     there.submit("Honest", "slow_links", "def train(model, batches, comm):\n    1 / 0\n")
-    said = judge()
-    assert "Entry 1 of Sleeper: It is waiting, with 1 entry before it. It took more than" in said
-    assert said.index("ZeroDivisionError") < said.index("The judging did not finish within 6 s")
+    printed = judge()
+    assert "Entry 1 of Sleeper: It is waiting, with 1 entry before it. It took more than" in printed
+    assert printed.index("ZeroDivisionError") < printed.index(
+        "The judging did not finish within 6 s"
+    )
     assert [line["number"] for line in there.log.read() if line["do"] == "judged"] == [2, 1]
 
 
@@ -136,10 +138,10 @@ def test_who_reads_samples_is_held_until_a_person_has_looked(there, judge, capsy
 
     (record,) = there.folder.glob("records/0001-*.record")
     assert hack_command.main(["verify", str(record)]) == 0
-    said = capsys.readouterr().out
+    printed = capsys.readouterr().out
     assert (
-        "Flag: A rank has asked for 47 gradients" in said
-        and "No person has signed that they have looked at it." in said
+        "Flag: A rank has asked for 47 gradients" in printed
+        and "No person has signed that they have looked at it." in printed
     )
     look = ["look", "autumn", "1", "--by", "Ann", "--key", "judge.key"]
     assert hack_command.main([*look, "--breaks-rules"]) == 0

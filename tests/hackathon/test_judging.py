@@ -53,8 +53,11 @@ def test_an_entry_from_its_beginning_to_its_record(entry, capsys, monkeypatch):
     monkeypatch.setattr(judging, "hidden_seeds", lambda: seeds)
     entry.write_text((BIG_BATCH.folder / "ladder" / "momentum.py").read_text())
     assert hack_command.main(["judge", "ours", "--key", "judge.key"]) == 0
-    said = capsys.readouterr().out
-    assert "run 2 of 2: 32 updates, accuracy 0." in said and "ours, big_batch: 32 updates" in said
+    printed = capsys.readouterr().out
+    assert (
+        "run 2 of 2: 32 updates, accuracy 0." in printed
+        and "ours, big_batch: 32 updates" in printed
+    )
     assert hack_command.main(["verify", "ours.record", "--public", "judge.key.pub"]) == 0
     assert "signed, and unchanged since.\nours, big_batch: 32 updates" in capsys.readouterr().out
     record, _ = judging_record.verified(Path("ours.record").read_bytes())
@@ -87,8 +90,12 @@ def test_an_entry_without_a_score_is_recorded_too_and_shown_only_on_public_seeds
     assert hack_command.main(["judge", "ours", "--key", "judge.key"]) == 1
     assert "here" not in capsys.readouterr().out
     assert hack_command.main(["try", "ours", "--runs", "1"]) == 1
-    said = capsys.readouterr().out
-    assert "[rank 2] here 2" in said and "no score: Rank" in said and "train returned a int" in said
+    printed = capsys.readouterr().out
+    assert (
+        "[rank 2] here 2" in printed
+        and "no score: Rank" in printed
+        and "train returned a int" in printed
+    )
     record, _ = judging_record.verified(Path("ours.record").read_bytes())
     assert record["score"] is None and len(record["runs"]) == 1
 
@@ -154,11 +161,11 @@ def test_seeds_are_new_each_time():
 
 
 def test_the_same_seed_gives_the_same_data_and_another_others():
-    one, same, other = (SLOW_LINKS.task(seed) for seed in (b"1", b"1", b"2"))
+    task, same, other = (SLOW_LINKS.task(seed) for seed in (b"1", b"1", b"2"))
     for x, y, z in (
-        (one.weights, same.weights, other.weights),
-        (one.test[0], same.test[0], other.test[0]),
-        (one.shards[3][0], same.shards[3][0], other.shards[3][0]),
+        (task.weights, same.weights, other.weights),
+        (task.test[0], same.test[0], other.test[0]),
+        (task.shards[3][0], same.shards[3][0], other.shards[3][0]),
     ):
         assert x.equal(y) and not x.equal(z)
 

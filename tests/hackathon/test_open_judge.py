@@ -50,19 +50,19 @@ def test_it_is_there():
 
 def test_the_clock_is_what_is_calculated_by_hand(judge):
     run, _ = judge.run(SLOW_LINKS, ONE_TENSOR, target=0.0, rate_mbit=9.0, delay_ms=4.5)
-    one = cases.on(9.0, 4.5)
-    sums_s = cases.all_reduce_s(4000, 4, one) + cases.all_reduce_s(200, 4, one)
+    message_s = cases.on(9.0, 4.5)
+    sums_s = cases.all_reduce_s(4000, 4, message_s) + cases.all_reduce_s(200, 4, message_s)
     assert run.problem == ""
-    assert run.clock_s == pytest.approx(6 * 0.01 + 3 * sums_s + 3 * one(120), rel=1e-9)
+    assert run.clock_s == pytest.approx(6 * 0.01 + 3 * sums_s + 3 * message_s(120), rel=1e-9)
     assert cases.baseline_s(10, 5) == pytest.approx(35.54304)
 
 
 def test_a_seed_gives_the_same_run_and_none_gives_new_data(judge):
     text = "def train(model, batches, comm):\n    print(model(next(iter(batches))).item())\n"
-    said = [
+    printed = [
         judge.run(SLOW_LINKS, text, seed, target=0.0)[1][0] for seed in (b"one", b"one", None, None)
     ]
-    assert said[0] == said[1] and len({line for lines in said for line in lines}) == 3
+    assert printed[0] == printed[1] and len({line for lines in printed for line in lines}) == 3
 
 
 @pytest.mark.parametrize("body", REFUSED.values(), ids=REFUSED)
@@ -73,8 +73,8 @@ def test_a_rank_leaves_nothing_behind(judge, tmp_path, body):
 
 def test_the_ranks_do_not_get_the_seed_of_a_check(judge):
     text = "import os\ndef train(model, batches, comm):\n    print(sorted(os.environ))\n"
-    _, said = judge.run(SLOW_LINKS, text, target=0.0)
-    assert "MANYHANDS_SEED" not in said[0][0] and "OMP_NUM_THREADS" in said[0][0]
+    _, printed = judge.run(SLOW_LINKS, text, target=0.0)
+    assert "MANYHANDS_SEED" not in printed[0][0] and "OMP_NUM_THREADS" in printed[0][0]
 
 
 def test_try_without_rooms_gives_the_same_time_and_says_so(tmp_path):

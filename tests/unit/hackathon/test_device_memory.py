@@ -26,23 +26,23 @@ def referee():
 @pytest.fixture
 def device(referee):
     """A device with room for all, and nothing in it."""
-    found = referee.accelerators[0]
-    for number in list(found.held):
-        found.free(number)
-    assert found._bytes == 0 and not found._storages
-    found.limit_bytes = 2**30
-    return found
+    accelerator = referee.accelerators[0]
+    for number in list(accelerator.held):
+        accelerator.free(number)
+    assert accelerator._bytes == 0 and not accelerator._storages
+    accelerator.limit_bytes = 2**30
+    return accelerator
 
 
 def through(device, weights, slopes, batch, begin, end):
     """Forward and backward through all stages: the loss."""
-    x, kept = None, []
+    x, activations = None, []
     for stage in range(len(device.sizes)):
         x, loss, number = device.forward(stage, weights[stage], x, batch, begin, end, True)
-        kept.append(number)
+        activations.append(number)
     above = None
     for stage in reversed(range(len(device.sizes))):
-        above, rows = device.backward(kept[stage], above, slopes[stage])
+        above, rows = device.backward(activations[stage], above, slopes[stage])
         assert rows == end - begin
     return loss
 
@@ -64,7 +64,8 @@ def serial(device, batch):
     loss = loss_of(x, rows[:, 1:])
     loss.backward()
     return loss.item(), [
-        torch.cat([one.grad.flatten() for one in stage.parameters()]) for stage in stages
+        torch.cat([parameter.grad.flatten() for parameter in stage.parameters()])
+        for stage in stages
     ]
 
 
@@ -101,13 +102,13 @@ def test_adam_is_that_of_torch_in_parts_too(device):
             part = device.new(gradient[number * half : (number + 1) * half].clone())
             device.adam(halves[number], part, first[number], second[number], step, 0.01)
             device.free(part)
-    torch.testing.assert_close(torch.cat([device.array(one) for one in halves]), model.detach())
+    torch.testing.assert_close(torch.cat([device.array(part) for part in halves]), model.detach())
 
 
 def test_arrays_count_as_long_as_somebody_holds_them(device):
-    one, other = device.zeros(1000), device.zeros(10)
+    array, other = device.zeros(1000), device.zeros(10)
     assert device._bytes == 4040
-    device.free(one)
+    device.free(array)
     device.free(other)
     assert device._bytes == 0 and device.most_bytes >= 4040
 
@@ -116,14 +117,14 @@ def test_a_forward_keeps_its_weights_and_input_though_the_entry_frees_them(devic
     weights, x = device.weights(1, 0, device.sizes[1]), device.zeros(4 * ROW // 4)
     into = device.zeros(device.sizes[1])
     before = device._bytes
-    out, _, kept = device.forward(1, weights, x, 0, 0, 4, True)
+    out, _, activations = device.forward(1, weights, x, 0, 0, 4, True)
     with_activations = device._bytes
     assert with_activations > before + 10 * 4 * ROW
     for number in (weights, x, out):
         device.free(number)
     assert with_activations - device._bytes <= 4 * ROW  # what came out, if nothing needs it
     above = device.zeros(4 * ROW // 4)
-    below, _ = device.backward(kept, above, into)
+    below, _ = device.backward(activations, above, into)
     assert device._bytes == 4 * device.sizes[1] + 2 * 4 * ROW
     device.free(below)
 
@@ -152,10 +153,10 @@ def test_more_than_there_is_ends_the_run_with_the_numbers(device):
 def test_weights_that_changed_before_the_backward_are_told(device):
     weights, slopes = everything(device)
     x = device.zeros(ROW // 4)
-    kept = device.forward(1, weights[1], x, 0, 0, 1, True)[2]
+    activations = device.forward(1, weights[1], x, 0, 0, 1, True)[2]
     device.add(weights[1], slopes[1], 1.0)
     with pytest.raises(RefusedError, match="changed between forward and backward"):
-        device.backward(kept, device.zeros(ROW // 4), slopes[1])
+        device.backward(activations, device.zeros(ROW // 4), slopes[1])
 
 
 @pytest.mark.parametrize(
@@ -183,7 +184,7 @@ def test_what_the_rank_side_never_asks_for_is_refused(device, call, values):
 
 
 def test_given_parts_must_be_all_and_agree(referee, device):
-    referee.given = [torch.full_like(one, torch.nan) for one in device.start]
+    referee.given = [torch.full_like(stage_weights, torch.nan) for stage_weights in device.start]
     weights, _ = everything(device)
     for stage in range(3):
         referee._give(0, stage, 0, device.array(weights[stage]))

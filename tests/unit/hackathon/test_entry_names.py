@@ -42,11 +42,11 @@ def hack(tmp_path, monkeypatch, capsys):
 
     def typed(*command):
         code = hack_command.main([os.fsdecode(word) for word in command])
-        said = capsys.readouterr()
-        assert (said.out + said.err).encode() and all(
-            letter.isprintable() or letter == "\n" for letter in said.out + said.err
+        output = capsys.readouterr()
+        assert (output.out + output.err).encode() and all(
+            letter.isprintable() or letter == "\n" for letter in output.out + output.err
         )
-        return code, said.out + said.err
+        return code, output.out + output.err
 
     return typed
 
@@ -80,10 +80,10 @@ def test_an_entry_whose_name_cannot_be_printed_is_refused_with_a_sentence(
         "submit": ("--event", "autumn", "--team", "team 0"),
     }[command]
     challenge = ("slow_links",) if command == "init" else ()
-    code, said = hack(command.split()[0], *challenge, folder, *more)
+    code, printed = hack(command.split()[0], *challenge, folder, *more)
     assert (
         code == 2
-        and "the name of an entry's folder has 1 to 100 characters that can be printed" in said
+        and "the name of an entry's folder has 1 to 100 characters that can be printed" in printed
     )
     assert (
         os.path.exists(folder) == (command != "init")
@@ -118,10 +118,10 @@ def test_every_other_path_is_printed_so_that_a_terminal_can_show_it(hack, tmp_pa
         ("verify", "judge.key", "--public", odd),
         ("submit", odd + b"/no", "--event", odd, "--team", odd),
     ):
-        code, said = hack(*command)
-        assert said and code in ((0, 2) if command[0] in ("init", "board", "event") else (2,)), (
+        code, printed = hack(*command)
+        assert printed and code in ((0, 2) if command[0] in ("init", "board", "event") else (2,)), (
             command,
-            said,
+            printed,
         )
 
 
@@ -131,5 +131,5 @@ def test_every_other_path_is_printed_so_that_a_terminal_can_show_it(hack, tmp_pa
 def test_a_record_that_could_not_be_written_is_refused_before_the_judging(hack, tmp_path, output):
     hack("init", "slow_links", "ours")
     os.symlink("nowhere", tmp_path / "dangling")
-    code, said = hack("judge", "ours", "--key", "judge.key", "-o", output)
-    assert code == 2 and output[:50] in said and "Errno" not in said
+    code, printed = hack("judge", "ours", "--key", "judge.key", "-o", output)
+    assert code == 2 and output[:50] in printed and "Errno" not in printed

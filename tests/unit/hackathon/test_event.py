@@ -18,8 +18,8 @@ from manyhands.hackathon.event.event import GIVEN_UP, judge_all
 def test_an_entry_is_handed_in_judged_and_kept(tmp_path):
     there = event(tmp_path)
     number = there.submit("team 0", "slow_links", "pass\n")
-    one = there.take()
-    assert (one.number, one.source, one.team) == (
+    submission = there.take()
+    assert (submission.number, submission.source, submission.team) == (
         number,
         "pass\n",
         "team 0",
@@ -81,10 +81,10 @@ def test_the_organisers_have_an_entry_judged_again_and_its_record_counts_until_t
     there = event(tmp_path)
     number = there.submit("team 0", "slow_links", "")
     assert "no judged entry" in refusal(there.again, number)
-    judge_all(there, lambda one: record(1.0))
+    judge_all(there, lambda submission: record(1.0))
     there.again(number)
     assert there.submissions()[number].record == record(1.0) and there.waiting(number).before == 0
-    judge_all(there, lambda one: record(2.0))
+    judge_all(there, lambda submission: record(2.0))
     assert there.submissions()[number].record == record(2.0) and there.take() is None
 
 
@@ -119,9 +119,9 @@ def test_a_log_that_was_cut_anywhere_tells_what_came_before_and_goes_on(tmp_path
         # a line is whole without its end of line, too
         assert len(left) == sum(end <= length for end in ends)
     there.submit("team 2", "big_batch", "")
-    assert [one.challenge for one in there.submissions().values()] == ["slow_links"] * 3 + [
-        "big_batch"
-    ]
+    assert [submission.challenge for submission in there.submissions().values()] == [
+        "slow_links"
+    ] * 3 + ["big_batch"]
     there.log.path.write_bytes(whole[:-5])
     assert there.submit("team 2", "big_batch", "") == 3 and len(there.submissions()) == 3
 
@@ -149,7 +149,9 @@ def test_a_judge_killed_at_twenty_random_moments_loses_nothing_and_judges_nothin
     def judge():
         with there.judge():
             os.write(at_work, b"x")
-            judge_all(there, lambda one: time.sleep(0.004) or record(float(one.number)))
+            judge_all(
+                there, lambda submission: time.sleep(0.004) or record(float(submission.number))
+            )
 
     for _ in range(20):
         for _ in range(6):
@@ -165,14 +167,16 @@ def test_a_judge_killed_at_twenty_random_moments_loses_nothing_and_judges_nothin
     # killed while they had an entry; and elsewhere, as it comes
     assert moments["take"] >= 3, moments
     judge()
-    found = there.submissions()
-    assert sorted(found) == list(range(1, handed_in + 1))
-    assert [one.record for one in found.values()] == [record(float(number)) for number in found]
+    submissions = there.submissions()
+    assert sorted(submissions) == list(range(1, handed_in + 1))
+    assert [submission.record for submission in submissions.values()] == [
+        record(float(number)) for number in submissions
+    ]
     assert set(
         Counter(line["number"] for line in there.log.read() if line["do"] == "judged").values()
     ) == {1}
     # some were begun by a judge that was killed
-    assert max(len(one.taken) for one in found.values()) > 1
+    assert max(len(submission.taken) for submission in submissions.values()) > 1
 
 
 def test_forty_teams_hand_in_at_once_and_nothing_is_lost(tmp_path):
@@ -187,17 +191,17 @@ def test_forty_teams_hand_in_at_once_and_nothing_is_lost(tmp_path):
     ]
     for child in children:
         os.waitpid(child, 0)
-    found = there.submissions()
-    assert sorted(found) == list(range(1, 41)) and {one.team for one in found.values()} == set(
-        there.settings.teams
-    )
+    submissions = there.submissions()
+    assert sorted(submissions) == list(range(1, 41)) and {
+        submission.team for submission in submissions.values()
+    } == set(there.settings.teams)
 
 
 def test_forty_entries_within_a_minute_are_told_waiting_times_and_these_are_kept(tmp_path):
-    clock, told, teams = Clock(), {}, random.sample(range(40), 40)
+    clock, waits, teams = Clock(), {}, random.sample(range(40), 40)
     there = event(tmp_path, teams=40, clock=clock)
     there.submit("team 0", "slow_links", "the first tells how long one takes")
-    judge_all(there, lambda one: setattr(clock, "now_s", clock.now_s + 30) or record(1.0))
+    judge_all(there, lambda submission: setattr(clock, "now_s", clock.now_s + 30) or record(1.0))
     there.submit("team 1", "slow_links", "and this is judged meanwhile")
 
     def judge_one(one):
@@ -205,20 +209,20 @@ def test_forty_entries_within_a_minute_are_told_waiting_times_and_these_are_kept
             clock.now_s += 1
             for _ in range(min(len(teams), 1 if clock.now_s % 3 else 2)):
                 number = there.submit(f"team {teams.pop()}", "slow_links", "x")
-                told[number] = clock.now_s, there.waiting(number)
+                waits[number] = clock.now_s, there.waiting(number)
         return record(1.0)
 
     judge_all(there, judge_one)
-    found = there.submissions()
+    submissions = there.submissions()
     assert (
-        len(told) == 40
-        and max(at for at, _ in told.values()) - min(at for at, _ in told.values()) < 60
+        len(waits) == 40
+        and max(at for at, _ in waits.values()) - min(at for at, _ in waits.values()) < 60
     )
-    for number, (at, wait) in told.items():
-        waited_s = found[number].judged - at
+    for number, (at, wait) in waits.items():
+        waited_s = submissions[number].judged - at
         assert wait.about_s <= waited_s <= wait.at_most_s
         # they had their turn before
-        assert waited_s == wait.about_s or found[number].team in ("team 0", "team 1")
+        assert waited_s == wait.about_s or submissions[number].team in ("team 0", "team 1")
 
 
 def test_what_a_team_is_told(tmp_path):

@@ -47,8 +47,10 @@ def there(tmp_path):
         made.submit(f"team {team}", "slow_links", str(made.now.now_s))
     judge_all(
         made,
-        lambda one: record(
-            score := next(scores), "" if score else f"Rank 1: {HOSTILE}", size=12 - one.number
+        lambda submission: record(
+            score := next(scores),
+            "" if score else f"Rank 1: {HOSTILE}",
+            size=12 - submission.number,
         ),
     )
     return made
@@ -82,7 +84,7 @@ def test_what_teams_and_entries_say_is_escaped(tmp_path, there):
     made = type(there)(tmp_path, there.now)
     made.submit(HOSTILE, "slow_links", "")
     made.submit("=1+1", "slow_links", "")
-    judge_all(made, lambda one: record(1.0 + (one.team == "=1+1")))
+    judge_all(made, lambda submission: record(1.0 + (submission.team == "=1+1")))
     board, text = shown(made)
     seen = Seen(board_page.page(board))
     assert HOSTILE in text and f"Rank 1: {HOSTILE}" in text
@@ -94,19 +96,25 @@ def test_what_teams_and_entries_say_is_escaped(tmp_path, there):
 def test_in_the_last_hour_the_board_stands_still_until_it_is_revealed(there):
     there.now.now_s = ENDS - 3599
     there.submit("team 2", "slow_links", "late and good")
-    judge_all(there, lambda one: record(1.0))
+    judge_all(there, lambda submission: record(1.0))
     board, text = shown(there)
-    assert "Frozen at " in text and min(one.score or 99 for one in board.sections[0].results) == 4.4
+    assert (
+        "Frozen at " in text
+        and min(result.score or 99 for result in board.sections[0].results) == 4.4
+    )
     assert board.waiting is None and "aiting" not in text and board.until == ENDS - 3600
     board, text = shown(there, reveal=True)
-    assert min(one.score or 99 for one in board.sections[0].results) == 1.0 and "Frozen" not in text
+    assert (
+        min(result.score or 99 for result in board.sections[0].results) == 1.0
+        and "Frozen" not in text
+    )
 
 
 def test_the_big_screen_shows_the_best_only(tmp_path):
     there = event(tmp_path, teams=15)
     for team in range(15):
         there.submit(f"team {team}", "slow_links", "")
-    judge_all(there, lambda one: record(float(one.number)))
+    judge_all(there, lambda submission: record(float(submission.number)))
     board, _ = shown(there)
     screen = Seen(board_page.page(board, screen=True))
     assert (
@@ -120,7 +128,7 @@ def test_the_big_screen_shows_the_best_only(tmp_path):
 def test_where_no_entry_has_a_score_the_big_screen_does_not_say_that_none_was_judged(tmp_path):
     there = event(tmp_path)
     there.submit("team 0", "slow_links", "")
-    judge_all(there, lambda one: record(None, "Rank 1 crashes"))
+    judge_all(there, lambda submission: record(None, "Rank 1 crashes"))
     screen = Seen(board_page.page(shown(there)[0], screen=True)).text
     assert "no entry has a score yet" in screen and "Rank 1" not in screen
     assert screen.count("No entry has been judged yet") == 1  # of the other challenge
@@ -148,7 +156,7 @@ def test_the_files_are_written_and_records_kept_beside_older_ones(there, tmp_pat
     board_files.write_records(there.submissions().values(), tmp_path / "records")
     there.again(1)
     there.now.now_s += 1
-    judge_all(there, lambda one: record(7.0))
+    judge_all(there, lambda submission: record(7.0))
     board_files.write_records(there.submissions().values(), tmp_path / "records")
     assert sorted(path.name[:4] for path in (tmp_path / "records").iterdir()) == [
         "0001",
@@ -173,7 +181,9 @@ def test_a_board_of_a_folder_with_records(tmp_path):
         lambda data: (json.loads(data.split(b"\n%")[0]), read.append(data)),
         BEGINS + 9 * 3600,
     )
-    assert [one.team for one in board_files.standings.table(board.sections[0].results, "best")] == [
+    assert [
+        result.team for result in board_files.standings.table(board.sections[0].results, "best")
+    ] == [
         "theirs",
         "ours",
     ]
@@ -187,18 +197,20 @@ def test_curves_are_steps_inside_the_picture_and_names_do_not_lie_on_each_other(
         for number, team in enumerate(teams)
     }
     picture = ET.fromstring(score_chart.svg(ways, teams, "s", BEGINS, BEGINS + 3600, baseline=35.5))
-    curves = [one for one in picture.iter("path") if one.get("class").startswith("team")]
+    curves = [path for path in picture.iter("path") if path.get("class").startswith("team")]
     assert len(curves) == 12
     numbers = [
         float(number)
-        for one in curves
-        for number in one.get("d").replace("M", "").replace("L", " ").split()
+        for curve in curves
+        for number in curve.get("d").replace("M", "").replace("L", " ").split()
     ]
     assert all(0 <= x <= score_chart.WIDTH for x in numbers[::2]) and all(
         0 <= y <= score_chart.HEIGHT for y in numbers[1::2]
     )
     names = sorted(
-        float(one.get("y")) for one in picture.iter("text") if one.get("class").startswith("team")
+        float(text.get("y"))
+        for text in picture.iter("text")
+        if text.get("class").startswith("team")
     )
     assert (
         len(names) == score_chart.NAMED
@@ -213,14 +225,14 @@ def test_a_picture_of_another_size_has_its_names_and_curves_inside_and_names_the
     picture = ET.fromstring(
         score_chart.svg(ways, teams, "s", BEGINS, BEGINS + 3600, size=(440, 150), named=3)
     )
-    names = [one for one in picture.iter("text") if "team" in one.get("class")]
-    assert sorted(one.text for one in names) == teams[:3] and all(
-        0 < float(one.get("y")) < 150 for one in names
+    names = [text for text in picture.iter("text") if "team" in text.get("class")]
+    assert sorted(name.text for name in names) == teams[:3] and all(
+        0 < float(name.get("y")) < 150 for name in names
     )
     assert picture.get("viewBox") == "0 0 440 150"
-    for one in picture.iter("path"):
+    for path in picture.iter("path"):
         numbers = [
-            float(number) for number in one.get("d").replace("M", "").replace("L", " ").split()
+            float(number) for number in path.get("d").replace("M", "").replace("L", " ").split()
         ]
         assert all(0 <= x <= 440 - score_chart.RIGHT for x in numbers[::2]) and all(
             0 <= y <= 150 for y in numbers[1::2]
@@ -254,7 +266,7 @@ def test_ticks(least, most, wanted):
 def test_the_challenge_with_the_latest_entry_comes_first_and_the_head_names_it_with_its_gain(there):
     there.now.now_s += 60
     there.submit("team 2", "big_batch", "")
-    judge_all(there, lambda one: record(125.0, unit="updates"))
+    judge_all(there, lambda submission: record(125.0, unit="updates"))
     for screen in (False, True):
         text = Seen(board_page.page(shown(there)[0], screen)).text
         assert text.index("250 updates") < text.index("35.5 s")
@@ -300,7 +312,7 @@ def test_no_name_ends_the_data_of_the_replay(tmp_path, there):
     path.write_text(path.read_text().replace('"team 0"', json.dumps("</script><b>x</b>")))
     made = type(there)(tmp_path, there.now)
     made.submit("</script><b>x</b>", "slow_links", "x")
-    judge_all(made, lambda one: record(1.0))
+    judge_all(made, lambda submission: record(1.0))
     made.now.now_s = ENDS
     text = board_page.page(board_files.of_event(made, CHALLENGES, reveal=True), screen=True)
     data = text.partition('id="data">')[2].partition("</script>")[0]

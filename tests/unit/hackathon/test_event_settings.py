@@ -86,13 +86,13 @@ def test_who_names_no_team_is_told_the_teams_that_there_are_and_the_likely_one_f
         + "\n".join(f'"{name}" = []' for name in names)
     )
     settings = read(tmp_path)
-    for said in (
+    for message in (
         settings.team_problem(asked),
         refusal(type(made)(tmp_path, made.now).submit, asked, "slow_links", ""),
     ):
-        listed = said.partition("The teams are ")[2]
+        listed = message.partition("The teams are ")[2]
         assert (
-            said.startswith(f"There is no team {asked!r}.")
+            message.startswith(f"There is no team {asked!r}.")
             and listed.count("'") == 10
             and "event.toml" in listed
         )

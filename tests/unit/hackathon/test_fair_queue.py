@@ -11,7 +11,7 @@ EACH_S = 10
 
 
 def order(there):
-    return [one.team for one in fair_queue.queue(there.submissions())]
+    return [submission.team for submission in fair_queue.queue(there.submissions())]
 
 
 def test_who_hands_in_ten_keeps_another_team_waiting_for_one(tmp_path):
@@ -31,7 +31,7 @@ def test_a_team_that_hands_in_as_soon_as_it_is_judged_does_not_starve_one_that_h
         there.submit("team 1", "slow_links", source)
         judged.append(there.take())
         there.settle(judged[-1].number, record(1.0))
-    assert [one.team for one in judged] == ["team 0", "team 1", "team 0", "team 1"]
+    assert [submission.team for submission in judged] == ["team 0", "team 1", "team 0", "team 1"]
 
 
 def test_the_first_of_a_team_comes_in_the_order_of_handing_in(tmp_path):
@@ -96,11 +96,11 @@ def test_the_time_that_is_told_follows_a_judging_that_takes_longer_than_others(t
         there.submit("team 1", "slow_links", ""),
     )
     there.take()
-    told = {}
+    waits_s = {}
     for after_s in (4, 11, 50, 119, 125):
-        clock.now_s += after_s - max(told, default=0)
-        told[after_s] = there.waiting(honest).about_s
-    assert told == {4: 6 + 10, 11: 10, 50: 70 + 10, 119: 1 + 10, 125: 10}
+        clock.now_s += after_s - max(waits_s, default=0)
+        waits_s[after_s] = there.waiting(honest).about_s
+    assert waits_s == {4: 6 + 10, 11: 10, 50: 70 + 10, 119: 1 + 10, 125: 10}
     assert there.waiting(sleeper).about_s == 0
 
 
@@ -111,7 +111,7 @@ def test_an_entry_waits_as_long_as_told_if_nobody_comes_and_never_longer_than_at
 
 
 def an_event_with_hand_ins(folder, seed):
-    draw, clock, told = random.Random(seed), Clock(), {}
+    draw, clock, waits = random.Random(seed), Clock(), {}
     folder.mkdir()
     there = event(folder, teams=4, an_hour=1000, clock=clock)
     there.log._append = unsynced(there.log)
@@ -130,16 +130,16 @@ def an_event_with_hand_ins(folder, seed):
                 number = there.submit(
                     f"team {draw.choice([0, 0, 0, 1, 2, 3])}", "slow_links", str(handed_in)
                 )
-                told[number] = clock.now_s, there.waiting(number)
+                waits[number] = clock.now_s, there.waiting(number)
         return record(1.0)
 
     judge_all(there, judge_one)
-    found = there.submissions()
-    for number, (at, wait) in told.items():
-        waited_s = found[number].judged - at
+    submissions = there.submissions()
+    for number, (at, wait) in waits.items():
+        waited_s = submissions[number].judged - at
         if wait.about_s is not None:
             assert wait.about_s - 1e-6 <= waited_s <= wait.at_most_s + 1e-6
-    assert len(told) > 10
+    assert len(waits) > 10
 
 
 def unsynced(log):

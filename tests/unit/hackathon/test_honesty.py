@@ -27,9 +27,9 @@ TINY = 1e-11 * torch.arange(1.0, 11)[:, None].expand(10, ROWS)
 @pytest.fixture(scope="module")
 def rank():
     torch.set_num_threads(1)
-    found = Referee(BIG_BATCH, b"of a test")
-    rank = found.accelerators[0]
-    load(rank.model, found.task.weights.numpy().tobytes())
+    referee = Referee(BIG_BATCH, b"of a test")
+    rank = referee.accelerators[0]
+    load(rank.model, referee.task.weights.numpy().tobytes())
     return rank
 
 
@@ -38,8 +38,8 @@ def drawn(*shape):
 
 
 def ways(count, repeat=1):
-    found = drawn(count, 32)
-    return (found / found.norm(dim=1, keepdim=True)).repeat_interleave(repeat, 0)[:ROWS]
+    rows = drawn(count, 32)
+    return (rows / rows.norm(dim=1, keepdim=True)).repeat_interleave(repeat, 0)[:ROWS]
 
 
 def quantile(part):
@@ -56,7 +56,7 @@ def pairs():
 
 
 CLASS = torch.eye(10)[:, torch.arange(ROWS) % 10]
-BASES = torch.cat([torch.linalg.qr(drawn(10, 10 + one))[0][:, :10] for one in range(52)], 1)[
+BASES = torch.cat([torch.linalg.qr(drawn(10, 10 + number))[0][:, :10] for number in range(52)], 1)[
     :, :ROWS
 ]
 PLANE = ways(ROWS)[:, :2] @ torch.linalg.qr(drawn(32, 2))[0].T
@@ -83,17 +83,17 @@ HONEST = {  # start -> (the first layer's weights and biases, the last one's wei
     "as it is": lambda w: w,
     "a last layer of zeros": lambda w: (w[0], w[1], 0 * w[2], 0 * w[3]),
     "a small last layer": lambda w: (w[0], w[1], 0.01 * w[2], w[3]),
-    "all zeros": lambda w: [0 * one for one in w],
+    "all zeros": lambda w: [0 * parameter for parameter in w],
     "a first layer of zeros": lambda w: (0 * w[0], *w[1:]),
     "no biases": lambda w: (w[0], 0 * w[1], w[2], 0 * w[3]),
     "one-hot rows": lambda w: (ONE_HOT, 0 * w[1], w[2], w[3]),
     "orthogonal rows": lambda w: (
-        torch.cat([torch.linalg.qr(drawn(32, 32 + one))[0][:, :32] for one in range(16)]),
+        torch.cat([torch.linalg.qr(drawn(32, 32 + number))[0][:, :32] for number in range(16)]),
         *w[1:],
     ),
     "sparse rows": lambda w: (w[0] * (drawn(ROWS, 32) > 1), *w[1:]),
-    "quantised": lambda w: [(one * 12).round() / 12 for one in w],
-    "scaled": lambda w: [3 * one for one in w],
+    "quantised": lambda w: [(parameter * 12).round() / 12 for parameter in w],
+    "scaled": lambda w: [3 * parameter for parameter in w],
     "few rows": lambda w: (
         w[0] * (torch.arange(ROWS) < 64)[:, None],
         w[1] * (torch.arange(ROWS) < 64),
@@ -107,7 +107,7 @@ def asked(rank, weights, times=FEW_GRADIENTS + 1):
     """How many of some gradients at these weights were counted."""
     start, before = flat(rank.model), rank.reading.count
     torch.nn.utils.vector_to_parameters(
-        torch.cat([one.flatten() for one in weights]), rank.model.parameters()
+        torch.cat([parameter.flatten() for parameter in weights]), rank.model.parameters()
     )
     wanted = flat(rank.model)
     for _ in range(times):
@@ -119,7 +119,7 @@ def asked(rank, weights, times=FEW_GRADIENTS + 1):
 @pytest.mark.parametrize("name", READING)
 def test_weights_for_reading_are_seen(rank, name):
     first, biases, last = READING[name]
-    start = [one.detach().clone() for one in rank.model.parameters()]
+    start = [parameter.detach().clone() for parameter in rank.model.parameters()]
     rank.gradient(rank.take(), flat(rank.model))  # at an ordinary start before
     assert (
         asked(
@@ -137,7 +137,13 @@ def test_weights_for_reading_are_seen(rank, name):
 
 @pytest.mark.parametrize("name", HONEST)
 def test_honest_starts_are_not(rank, name):
-    assert asked(rank, HONEST[name]([one.detach().clone() for one in rank.model.parameters()])) == 0
+    assert (
+        asked(
+            rank,
+            HONEST[name]([parameter.detach().clone() for parameter in rank.model.parameters()]),
+        )
+        == 0
+    )
 
 
 def test_the_ordinary_start_is_far_from_the_limit(rank):
@@ -154,8 +160,8 @@ def test_a_gap_is_what_no_gradient_was_asked_for():
 
 def test_flags_say_what_was_seen():
     assert flags([Run(telling=(FEW_GRADIENTS,) * 4, gap=MOST_GAP)]) == []
-    said = flags([Run(), Run(telling=(0, 47, 0, 0), gap=2.26)])
+    sentences = flags([Run(), Run(telling=(0, 47, 0, 0), gap=2.26)])
     assert (
-        "47 gradients at weights by which single samples can be read" in said[0]
-        and "a gap of 2.26" in said[1]
+        "47 gradients at weights by which single samples can be read" in sentences[0]
+        and "a gap of 2.26" in sentences[1]
     )

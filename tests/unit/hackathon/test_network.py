@@ -54,11 +54,11 @@ def play(net, *programs):
     """Run a program for each rank: a function of the network, a coroutine."""
 
     async def all_of_them():
-        async def one(rank, program):
+        async def run_rank(rank, program):
             await program(net, rank)
             net.leave(rank)
 
-        await asyncio.gather(*(one(rank, program) for rank, program in enumerate(programs)))
+        await asyncio.gather(*(run_rank(rank, program) for rank, program in enumerate(programs)))
 
     asyncio.run(all_of_them())
     return net
@@ -107,12 +107,12 @@ def test_what_lab_20_prices_is_what_the_network_counts(seed):
 
     asked = [(case, *case.arguments, "all_reduce") for case in cases.entries(seed)]
     asked += [
-        (case, steps, 1, [n], ranks, gradient_s, one, "all_gather")
+        (case, steps, 1, [n], ranks, gradient_s, seconds_of, "all_gather")
         for case in cases.gathers(seed)
-        for steps, n, ranks, gradient_s, one in [case.arguments]
+        for steps, n, ranks, gradient_s, seconds_of in [case.arguments]
     ]
-    for case, steps, every, tensors, ranks, gradient_s, one, call in asked:
-        net = Network(ranks, 8e-6 / (one(1) - one(0)), 1e3 * one(-HEAD_BYTES))
+    for case, steps, every, tensors, ranks, gradient_s, seconds_of, call in asked:
+        net = Network(ranks, 8e-6 / (seconds_of(1) - seconds_of(0)), 1e3 * seconds_of(-HEAD_BYTES))
         clocks = play(net, *[entry(steps, every, tensors, ranks, gradient_s, call)] * ranks).clock_s
         assert clocks == [pytest.approx(case.right, rel=1e-9)] * ranks, case.question
 
@@ -244,26 +244,28 @@ def test_results_are_those_of_torch(ranks):
 
     def given(call, **more):
         return results(
-            [collective(rank, call, one, ranks, **more) for rank, one in enumerate(data)]
+            [collective(rank, call, tensor, ranks, **more) for rank, tensor in enumerate(data)]
         )
 
     total, parts = sum(data), 6
-    assert all(torch.equal(one, total) for one in given("all_reduce"))
-    assert all(torch.equal(one, total / ranks) for one in given("all_reduce", how="avg"))
+    assert all(torch.equal(result, total) for result in given("all_reduce"))
+    assert all(torch.equal(result, total / ranks) for result in given("all_reduce", how="avg"))
     assert all(
-        torch.equal(one, torch.stack(data).amax(0)) for one in given("all_reduce", how="max")
+        torch.equal(result, torch.stack(data).amax(0)) for result in given("all_reduce", how="max")
     )
-    assert all(torch.equal(one, torch.cat(data)) for one in given("all_gather"))
+    assert all(torch.equal(result, torch.cat(data)) for result in given("all_gather"))
     assert all(
-        torch.equal(one, total.split(parts)[rank])
-        for rank, one in enumerate(given("reduce_scatter"))
+        torch.equal(result, total.split(parts)[rank])
+        for rank, result in enumerate(given("reduce_scatter"))
     )
-    assert all(torch.equal(one, data[ranks - 1]) for one in given("broadcast", root=ranks - 1))
+    assert all(
+        torch.equal(result, data[ranks - 1]) for result in given("broadcast", root=ranks - 1)
+    )
     assert torch.equal(given("reduce", root=0)[0], total)
     swapped = given("all_to_all", splits=(parts,) * ranks)
     assert all(
-        torch.equal(one, torch.cat([x.split(parts)[rank] for x in data]))
-        for rank, one in enumerate(swapped)
+        torch.equal(result, torch.cat([x.split(parts)[rank] for x in data]))
+        for rank, result in enumerate(swapped)
     )
 
 

@@ -125,11 +125,11 @@ def hack(tmp_path, monkeypatch, capsys):
             code = hack_command.main(list(command))
         except SystemExit as end:
             code = end.code
-        said = capsys.readouterr()
-        assert (said.out + said.err).encode() and all(
-            letter.isprintable() or letter == "\n" for letter in said.out + said.err
+        output = capsys.readouterr()
+        assert (output.out + output.err).encode() and all(
+            letter.isprintable() or letter == "\n" for letter in output.out + output.err
         )
-        return code, said.out + said.err
+        return code, output.out + output.err
 
     return typed
 
@@ -142,13 +142,13 @@ def signed(keys, text, key="judge.key"):
 
 @pytest.mark.parametrize("wrong", BAD)
 def test_a_malformed_record_is_named_with_what_is_wrong_in_it(hack, keys, tmp_path, wrong):
-    text, said = BAD[wrong]
+    text, reason = BAD[wrong]
     (tmp_path / "bad.record").write_bytes(signed(keys, text))
     code, answer = hack("verify", "bad.record")
     assert (
         code == 1
         and "bad.record is signed, but is not a record of a judging: " in answer
-        and said in answer
+        and reason in answer
         and len(answer) < 400
     )
 
@@ -190,7 +190,7 @@ def fill(folder, keys):
 @pytest.mark.parametrize("public", [(), ("--public", "judge.key.pub")], ids=["any key", "one key"])
 def test_a_board_names_each_malformed_record_and_shows_the_others(hack, keys, tmp_path, public):
     fill(tmp_path / "all", keys)
-    code, said = hack(
+    code, printed = hack(
         "board",
         "all",
         "-o",
@@ -203,7 +203,7 @@ def test_a_board_names_each_malformed_record_and_shows_the_others(hack, keys, tm
     assert table.index(">theirs<") < table.index(">ours<") and (">forged<" in page) == (not public)
     rows = list(csv.DictReader(io.StringIO((tmp_path / "out" / "board.csv").read_text())))
     assert len(rows) == (2 if public else 3)
-    left_out = [line for line in said.splitlines() if "is left out" in line]
+    left_out = [line for line in printed.splitlines() if "is left out" in line]
     assert len(left_out) == len(BAD) + 12 + len(public[:1])
     for name in (
         "unsigned",
@@ -226,8 +226,10 @@ def test_a_board_names_each_malformed_record_and_shows_the_others(hack, keys, tm
 
 
 def test_a_folder_that_does_not_exist_is_not_made(hack, tmp_path):
-    code, said = hack("board", "nowhere")
-    assert code == 2 and "nowhere is not a folder" in said and not (tmp_path / "nowhere").exists()
+    code, printed = hack("board", "nowhere")
+    assert (
+        code == 2 and "nowhere is not a folder" in printed and not (tmp_path / "nowhere").exists()
+    )
 
 
 @pytest.mark.parametrize(
@@ -236,10 +238,12 @@ def test_a_folder_that_does_not_exist_is_not_made(hack, tmp_path):
 def test_seeds_of_a_malformed_record_are_refused_before_the_judging(hack, keys, tmp_path, wrong):
     hack("init", "slow_links", "ours")
     (tmp_path / "bad.record").write_bytes(signed(keys, BAD[wrong][0]))
-    code, said = hack("judge", "ours", "--key", str(keys / "judge.key"), "--seeds-of", "bad.record")
+    code, printed = hack(
+        "judge", "ours", "--key", str(keys / "judge.key"), "--seeds-of", "bad.record"
+    )
     assert (
         code == 1
-        and "bad.record is signed, but is not a record" in said
+        and "bad.record is signed, but is not a record" in printed
         and not (tmp_path / "ours.record").exists()
     )
 
@@ -251,8 +255,8 @@ def test_seeds_of_a_malformed_record_are_refused_before_the_judging(hack, keys, 
 def test_what_only_has_a_records_name_is_a_bad_argument(hack, keys, tmp_path, command, kind):
     fill(tmp_path / "all", keys)
     key = ("--key", str(keys / "judge.key")) if command[0] == "judge" else ()
-    code, said = hack(*command, f"all/{kind}.record", *key)
-    assert code == 2 and f"all/{kind}.record" in said and "Errno" not in said
+    code, printed = hack(*command, f"all/{kind}.record", *key)
+    assert code == 2 and f"all/{kind}.record" in printed and "Errno" not in printed
 
 
 def mutated(draw, value, depth=0):
@@ -285,13 +289,13 @@ def mutated(draw, value, depth=0):
     if isinstance(value, list):
         place = draw.randrange(len(value))
         return [
-            mutated(draw, one, depth + 1) if at == place else one for at, one in enumerate(value)
+            mutated(draw, item, depth + 1) if at == place else item for at, item in enumerate(value)
         ]
     name = draw.choice(sorted(value))
     if draw.random() < 0.2:
-        return {key: one for key, one in value.items() if key != name}
+        return {key: item for key, item in value.items() if key != name}
     return {
-        key: mutated(draw, one, depth + 1) if key == name else one for key, one in value.items()
+        key: mutated(draw, item, depth + 1) if key == name else item for key, item in value.items()
     }
 
 
@@ -303,18 +307,18 @@ def test_whatever_is_signed_verify_and_the_board_answer(hack, keys, tmp_path):
     draw, folder = random.Random(33), tmp_path / "many"
     folder.mkdir()
     for number in range(600):
-        found = GOOD
+        content = GOOD
         for _ in range(draw.randint(1, 3)):
-            found = mutated(draw, found)
-            if not isinstance(found, dict):
+            content = mutated(draw, content)
+            if not isinstance(content, dict):
                 break
-        data = json.dumps(found).encode()
+        data = json.dumps(content).encode()
         if draw.random() < 0.2:
             at = draw.randrange(len(data))
             data = data[:at] + bytes([draw.randrange(256)]) + data[at + 1 :]
         (folder / f"{number:03d}.record").write_bytes(signed(keys, data))
-    code, said = hack("board", "many", "-o", "out")
-    left_out = sum("is left out" in line for line in said.splitlines())
+    code, printed = hack("board", "many", "-o", "out")
+    left_out = sum("is left out" in line for line in printed.splitlines())
     taken = len(list(csv.DictReader(io.StringIO((tmp_path / "out" / "board.csv").read_text()))))
     assert code == 1 and left_out + taken == 600 and left_out > 400 and taken > 5
     for number in range(0, 600, 20):
@@ -323,7 +327,7 @@ def test_whatever_is_signed_verify_and_the_board_answer(hack, keys, tmp_path):
 
 def test_a_record_says_where_its_seeds_come_from(hack, keys, tmp_path):
     older = {name: value for name, value in GOOD.items() if name not in records.OPTIONAL}
-    for name, found, said in (
+    for name, content, sentence in (
         ("new", GOOD, "The seeds were drawn anew"),
         (
             "again",
@@ -332,9 +336,9 @@ def test_a_record_says_where_its_seeds_come_from(hack, keys, tmp_path):
         ),
         ("older", {**older, "lines": 19}, "does not say how its seeds were chosen"),
     ):
-        (tmp_path / f"{name}.record").write_bytes(signed(keys, json.dumps(found)))
+        (tmp_path / f"{name}.record").write_bytes(signed(keys, json.dumps(content)))
         code, answer = hack("verify", f"{name}.record")
-        assert code == 0 and said in answer
+        assert code == 0 and sentence in answer
     assert hack("board", ".", "-o", "out")[0] == 0
     page = (tmp_path / "out" / "board.html").read_text()
     assert (
@@ -389,7 +393,7 @@ def test_a_malformed_record_in_an_events_log_stops_nothing(tmp_path, wrong):
     for team in (0, 1):
         there.submit(f"team {team}", "slow_links", str(team))
     bad = BAD[wrong][0] + "\n%manyhands-signature none\n"
-    judge_all(there, lambda one: bad if one.team == "team 0" else record(2.0))
+    judge_all(there, lambda submission: bad if submission.team == "team 0" else record(2.0))
     made = type(there)(tmp_path, there.now)
     assert "cannot" in event_messages.status(
         made, "team 0"
@@ -433,7 +437,7 @@ def test_a_malformed_line_in_an_events_log_stops_nothing(tmp_path, line):
         file.write((line if isinstance(line, bytes) else line.encode()) + b"\n")
     made = type(there)(tmp_path, there.now)
     made.submit("team 1", "slow_links", "y")
-    judge_all(made, lambda one: record(2.0))
+    judge_all(made, lambda submission: record(2.0))
     assert (
         event_messages.status(made, "team 0") == "Entry 1, slow_links: 2 s"
         and event_messages.status(made, "team 1") == "Entry 2, slow_links: 2 s"

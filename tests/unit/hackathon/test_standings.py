@@ -73,8 +73,10 @@ def test_withdrawn_entries_and_those_after_the_freeze_are_not_shown(tmp_path):
     for source in "abc":
         there.now.now_s += 1
         there.submit("team 0", "slow_links", source)
-    judge_all(there, lambda one: record(float(one.number)))
+    judge_all(there, lambda submission: record(float(submission.number)))
     there.withdraw("team 0", 1)
-    found = there.submissions()
-    assert [one.score for one in standings.results(found.values())] == [2.0, 3.0]
-    assert [one.score for one in standings.results(found.values(), found[2].at)] == [2.0]
+    submissions = there.submissions()
+    assert [result.score for result in standings.results(submissions.values())] == [2.0, 3.0]
+    assert [
+        result.score for result in standings.results(submissions.values(), submissions[2].at)
+    ] == [2.0]

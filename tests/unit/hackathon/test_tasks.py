@@ -29,8 +29,8 @@ def test_every_rank_has_its_turn_once_in_a_round(ranks):
     assert all(len(slow) == 1 for slow in turns.values())
     order = [rank for slow in turns.values() for rank in slow]
     rounds = [order[begin : begin + ranks] for begin in range(0, STRETCHES - ranks + 1, ranks)]
-    assert all(sorted(one) == list(range(ranks)) for one in rounds)
-    assert ranks == 1 or len({tuple(one) for one in rounds}) > 1, (
+    assert all(sorted(round_order) == list(range(ranks)) for round_order in rounds)
+    assert ranks == 1 or len({tuple(round_order) for round_order in rounds}) > 1, (
         "each round has an order of its own"
     )
 
