@@ -54,9 +54,9 @@ def from_sandbox(hub, name, work):
         os.close(theirs)
 
         def result():
-            said = json.loads(os.fdopen(ours, "rb").read() or b"null")
+            answer = json.loads(os.fdopen(ours, "rb").read() or b"null")
             os.waitpid(process, 0)
-            return said
+            return answer
 
         return result
     try:

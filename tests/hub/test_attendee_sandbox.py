@@ -21,7 +21,7 @@ def attempt(what):
 
 
 def test_the_room_is_the_persons_own(neighbours):
-    told = neighbours.run(
+    printed = neighbours.run(
         "ann",
         TRY
         + """
@@ -31,12 +31,12 @@ print(attempt(lambda: open("mine", "w").write("x")), oct(os.stat(".").st_mode & 
 """,
     ).splitlines()
     uid = neighbours.accounts.get("ann").uid
-    assert told[0] == f"{uid} {uid} [] ann /home/ann ['ann']" and told[1] == "1 0o700"
+    assert printed[0] == f"{uid} {uid} [] ann /home/ann ['ann']" and printed[1] == "1 0o700"
     assert (neighbours.accounts.home("ann") / "mine").stat().st_uid == uid
 
 
 def test_no_way_back_to_root(neighbours):
-    told = neighbours.run(
+    printed = neighbours.run(
         "ann",
         TRY
         + """
@@ -48,9 +48,11 @@ print(subprocess.run(["unshare", "--mount", "true"], capture_output=True).return
 print(attempt(lambda: os.kill(1, 9)))
 """,
     ).splitlines()
-    assert told[0] == "PermissionError" and told[1] == str(["0" * 16] * 4 + ["1"])
-    assert set(told[2].split()) <= {"OSError", "PermissionError"} and len(told[2].split()) == 3
-    assert told[3] == "True" and told[4] == "PermissionError"
+    assert printed[0] == "PermissionError" and printed[1] == str(["0" * 16] * 4 + ["1"])
+    assert (
+        set(printed[2].split()) <= {"OSError", "PermissionError"} and len(printed[2].split()) == 3
+    )
+    assert printed[3] == "True" and printed[4] == "PermissionError"
 
 
 def test_a_neighbours_files_and_the_hubs_are_not_there(neighbours):
@@ -58,7 +60,7 @@ def test_a_neighbours_files_and_the_hubs_are_not_there(neighbours):
     secret = neighbours.accounts.home("ben") / "secret"
     secret.write_text("ben's")
     secret.chmod(0o666)
-    told = neighbours.run(
+    printed = neighbours.run(
         "ann",
         TRY
         + """
@@ -72,7 +74,7 @@ for path in sys.argv[1:]:
         "/etc/shadow",
         "/root/.bashrc",
     )
-    assert told.splitlines() == ["FileNotFoundError"] * 6
+    assert printed.splitlines() == ["FileNotFoundError"] * 6
 
 
 def test_an_instructor_reads_the_solutions_and_changes_none(neighbours):
@@ -86,13 +88,13 @@ def test_an_instructor_reads_the_solutions_and_changes_none(neighbours):
 print(attempt(lambda: open("/solved/06_ddp.ipynb").read()), attempt(lambda: open("/solved/06_ddp.ipynb", "w")), attempt(lambda: open(sys.argv[1]).read()))
 """
     )
-    told = neighbours.run(
+    printed = neighbours.run(
         "ann", program, folder / "06_ddp.ipynb", shown={str(folder): "/solved"}
     ).split()
     assert (
-        told[0] == "solved"
-        and told[1] in ("OSError", "PermissionError")
-        and told[2] == "FileNotFoundError"
+        printed[0] == "solved"
+        and printed[1] in ("OSError", "PermissionError")
+        and printed[2] == "FileNotFoundError"
     )
     assert (
         neighbours.run("ben", program, folder / "06_ddp.ipynb").split() == ["FileNotFoundError"] * 3
@@ -100,7 +102,7 @@ print(attempt(lambda: open("/solved/06_ddp.ipynb").read()), attempt(lambda: open
 
 
 def test_no_solution_and_no_source_can_be_found(neighbours):
-    told = neighbours.run(
+    printed = neighbours.run(
         "ann",
         TRY
         + """
@@ -115,8 +117,8 @@ for folder, folders, files in os.walk("/"):
         print("found in", folder)
 """,
     )
-    assert "found in" not in told and "solutions" not in told and "tests" not in told
-    assert told.splitlines()[0].endswith("['manyhands']")
+    assert "found in" not in printed and "solutions" not in printed and "tests" not in printed
+    assert printed.splitlines()[0].endswith("['manyhands']")
 
 
 def test_a_neighbours_processes_and_ports_cannot_be_reached(neighbours):
@@ -127,7 +129,7 @@ def test_a_neighbours_processes_and_ports_cannot_be_reached(neighbours):
     ben = neighbours.start("ben", listening)
     port = ben.stdout.readline().strip()
     with socket.create_server(("127.0.0.1", 0)) as machine:
-        told = neighbours.run(
+        printed = neighbours.run(
             "ann",
             TRY
             + """
@@ -141,7 +143,7 @@ print([name for name in os.listdir("/sys/class/net")] if os.path.isdir("/sys/cla
             port,
             machine.getsockname()[1],
         )
-    assert told.splitlines() == [
+    assert printed.splitlines() == [
         "[]",
         "ConnectionRefusedError",
         "ConnectionRefusedError",
@@ -197,7 +199,7 @@ print("ready", flush=True); sys.stdin.read()
     "held_by", sorted({way(), ByNumber}, key=str), ids=lambda held_by: held_by.__name__
 )
 def test_too_many_processes_are_refused(neighbours, held_by):
-    told = neighbours.run(
+    printed = neighbours.run(
         "ann",
         """
 import os, time
@@ -214,13 +216,13 @@ print(made)
         limit=Limits(processes=40),
         way=held_by,
     )
-    assert 10 <= int(told) < 40
+    assert 10 <= int(printed) < 40
 
 
 def test_too_much_memory_ends_the_greedy_process_only(neighbours):
     if way() is ByNumber:
         pytest.skip("no control group can be made here")  # no package brings one
-    told = neighbours.run(
+    printed = neighbours.run(
         "ann",
         """
 import subprocess, sys
@@ -229,11 +231,11 @@ print(greedy.returncode, greedy.stdout)
 """,
         limit=Limits(memory_bytes=300 * 2**20),
     )
-    assert told == "-9"
+    assert printed == "-9"
 
 
 def test_no_file_grows_beyond_the_disk_limit(neighbours):
-    told = neighbours.run(
+    printed = neighbours.run(
         "ann",
         """
 import signal
@@ -247,5 +249,5 @@ with open("large", "wb") as file:
 """,
         limit=Limits(disk_bytes=10 * 2**20),
     )
-    assert told == "File too large"
+    assert printed == "File too large"
     assert 10 * 2**20 <= disk_used(neighbours.accounts.home("ann")) < 11 * 2**20

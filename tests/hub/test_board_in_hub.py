@@ -106,7 +106,7 @@ def test_a_check_comes_to_the_own_row(hub, people, ann):
         hub, name, sys.executable, "-m", "manyhands", "check", "work/90_tiny/90_tiny.ipynb"
     )
     assert "90_tiny: 2 of 4 points" in checked.stdout, checked.stdout + checked.stderr
-    room = wait_for(lambda: (found := room_of(teacher))["unit"] and found, hub.told)
+    room = wait_for(lambda: (room := room_of(teacher))["unit"] and room, hub.told)
     assert room["unit"] == "90_tiny" and [row["name"] for row in room["rows"]] == sorted(
         [name, people["ben"][0]]
     )
@@ -129,8 +129,8 @@ with socket.socket(socket.AF_UNIX) as connection:
     connection.sendall(json.dumps({"unit": "90_tiny", "uid": 70001, "name": "%s", "criteria": []}).encode() + b"\\n")
     print(connection.recv(1000).decode())
 """ % people["ben"][0]  # noqa: UP031 - the braces are those of JSON
-    told = in_sandbox(hub, people["ann"][0], sys.executable, "-c", program)
-    assert "announcement" in told.stdout, told.stderr
+    completed = in_sandbox(hub, people["ann"][0], sys.executable, "-c", program)
+    assert "announcement" in completed.stdout, completed.stderr
     rows = [json.loads(line) for line in (hub.folder / "board.jsonl").read_text().splitlines()]
     assert {row["uid"] for row in rows if "uid" in row} == {hub.accounts.get(people["ann"][0]).uid}
 
@@ -145,7 +145,7 @@ def test_a_prediction_in_a_room_comes_to_the_page_of_the_staff(hub, people, ann)
         f"from manyhands import predict, settle; predict({question.name!r}, {question.text!r}, "
         f"{question.choices!r}, guess=1)"
     )
-    told = in_sandbox(
+    completed = in_sandbox(
         hub,
         name,
         "sh",
@@ -153,9 +153,9 @@ def test_a_prediction_in_a_room_comes_to_the_page_of_the_staff(hub, people, ann)
         f'cd work && exec "{sys.executable}" -c "$0"',
         f"{ask}; settle('00-graph', {question.choices[1]!r})",
     )
-    assert told.stdout.splitlines()[-1].startswith(
+    assert completed.stdout.splitlines()[-1].startswith(
         f"You predicted: {question.choices[0]}. The run: {question.choices[1]}."
-    ), told.stdout + told.stderr
+    ), completed.stdout + completed.stderr
     assert (
         "00-graph"
         in (hub.accounts.home(name) / "work" / ".manyhands" / "progress.json").read_text()

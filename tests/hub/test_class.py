@@ -82,8 +82,8 @@ class Person:
         self.page.locator("#nbgrader-assignment-list").get_by_role(
             "button", name=button, exact=True
         ).click()
-        found, text = then
-        self.page.locator(f"#{found} .list_item", has_text=text).first.wait_for(timeout=LOAD_MS)
+        list_id, text = then
+        self.page.locator(f"#{list_id} .list_item", has_text=text).first.wait_for(timeout=LOAD_MS)
 
     def open_lab(self):
         listed = self.page.locator("#fetched_assignments_list")

@@ -37,14 +37,14 @@ def test_without_root(neighbours):
     shutil.copy(__file__.replace("test_demonstration", "running_hub"), home / "hub")
     for path in [home, *home.rglob("*")]:
         shutil.chown(path, uid, uid)
-    told = neighbours.run("ben", DEMONSTRATE, environment={"HOME": "/home/ben"}).splitlines()
-    assert told[0].startswith("DEMONSTRATION for one trusted person"), told
+    printed = neighbours.run("ben", DEMONSTRATE, environment={"HOME": "/home/ben"}).splitlines()
+    assert printed[0].startswith("DEMONSTRATION for one trusted person"), printed
     assert (
-        told[1]
+        printed[1]
         == "2 manyhands accounts: Only root can give each attendee a separate user number and a "
         "closed room"
     )
-    assert told[2:] == [
+    assert printed[2:] == [
         "302",
         "['.manyhands', '00_preflight', '00_preflight_tutorial.ipynb', 'Start_Here.md']",
         "0",

@@ -64,11 +64,11 @@ def hand_in(hub, name, text, go, after_s):
         os.close(theirs)
 
         def answer():
-            said = json.loads(os.fdopen(ours, "rb").read() or b"null")
+            reply = json.loads(os.fdopen(ours, "rb").read() or b"null")
             # this one: a zombie would be taken for a process that the account of this number has in
             # the next hub
             os.waitpid(process, 0)
-            return said
+            return reply
 
         return answer
     try:
@@ -104,7 +104,7 @@ def test_forty_accounts_hand_in_within_a_minute_and_the_times_that_they_are_told
         with there.judge():
             while True:
                 last = over.is_set()  # so that nothing that came before is left
-                judge_all(there, lambda one: time.sleep(JUDGING_S) or RECORD)
+                judge_all(there, lambda submission: time.sleep(JUDGING_S) or RECORD)
                 ready.set()
                 if last:
                     return
@@ -129,13 +129,17 @@ def test_forty_accounts_hand_in_within_a_minute_and_the_times_that_they_are_told
     over.set()
     judging.join(120)
     assert all(answer and "said" in answer[1] for answer in answers.values()), answers
-    found = there.submissions()
-    mine = {one.team: one for number, one in found.items() if number > 1}
-    assert sorted(mine) == sorted(f"Team of {name}" for name in names) and len(found) == TEAMS + 1
+    submissions = there.submissions()
+    mine = {submission.team: submission for number, submission in submissions.items() if number > 1}
+    assert (
+        sorted(mine) == sorted(f"Team of {name}" for name in names)
+        and len(submissions) == TEAMS + 1
+    )
     assert all(
-        one.record == RECORD and f"# entry of {one.team.removeprefix('Team of ')}\n" in one.source
-        for one in found.values()
-        if one.number > 1
+        submission.record == RECORD
+        and f"# entry of {submission.team.removeprefix('Team of ')}\n" in submission.source
+        for submission in submissions.values()
+        if submission.number > 1
     )
     assert sum(line["do"] == "judged" for line in there.log.read()) == TEAMS + 1
 
@@ -149,17 +153,17 @@ def test_forty_accounts_hand_in_within_a_minute_and_the_times_that_they_are_told
         )
     ]
     assert len(times) == TEAMS
-    ends = sorted(one.judged for one in found.values())
+    ends = sorted(submission.judged for submission in submissions.values())
     # on a busy machine not each judging takes what the last ones took
     slowest_s = max(after - before for before, after in itertools.pairwise(ends[1:]))
-    for one, about_s, at_most_s in times:
-        waited_s = one.judged - one.at
+    for submission, about_s, at_most_s in times:
+        waited_s = submission.judged - submission.at
         print(
-            f"{one.team}: told about {about_s:.0f} s and {at_most_s:.0f} s at most, waited "
+            f"{submission.team}: told about {about_s:.0f} s and {at_most_s:.0f} s at most, waited "
             f"{waited_s:.1f} s"
         )
         # that team had its turn, so those who come later may pass it
-        longest_s = at_most_s if one.team == f"Team of {names[0]}" else about_s
+        longest_s = at_most_s if submission.team == f"Team of {names[0]}" else about_s
         assert (
             about_s * JUDGING_S / slowest_s - 1
             <= waited_s

@@ -124,9 +124,9 @@ def test_an_honest_entry_is_judged_as_told_while_others_sleep_flood_read_and_for
         return there.submissions()[number].judged is not None
 
     visitor, browser = Visitor(hub), Visitor(hub)
-    for one, account in ((visitor, hub.create(1)[0]), (browser, hub.create(1)[0])):
-        one.log_in(*account)
-        assert one.get("services/board/").status_code == 200
+    for client, account in ((visitor, hub.create(1)[0]), (browser, hub.create(1)[0])):
+        client.log_in(*account)
+        assert client.get("services/board/").status_code == 200
     tell("Honest", "submit", "slow_links", HONEST)
     wait_for(lambda: judged(1), lambda: (folder / "judge.log").read_text())
     assert tell("Honest", "status").startswith("Entry 1, slow_links: 2.")
@@ -156,29 +156,29 @@ def test_an_honest_entry_is_judged_as_told_while_others_sleep_flood_read_and_for
             if over.exists():
                 return codes
 
-    asked, told, pages, begun = from_sandbox(hub, name, flood), [], [], time.time()
+    asked, statuses, pages, begun = from_sandbox(hub, name, flood), [], [], time.time()
     with ThreadPoolExecutor(1) as pool:
         sent = pool.submit(refuse)
         try:
-            said = tell("Honest", "submit", "slow_links", HONEST + "# once more\n")
-            mine = int(re.match(r"Entry (\d+) of Honest", said)[1])
+            answer = tell("Honest", "submit", "slow_links", HONEST + "# once more\n")
+            mine = int(re.match(r"Entry (\d+) of Honest", answer)[1])
             while not judged(mine):
-                told.append((time.time(), tell("Honest", "status").split("\n")[1]))
+                statuses.append((time.time(), tell("Honest", "status").split("\n")[1]))
                 before = time.monotonic()
                 code = visitor.session.get(
                     hub.address + "services/board/hackathon/board.html", timeout=SOON_S
                 ).status_code
                 pages.append((code, time.monotonic() - before))
                 time.sleep(0.5)
-                assert time.time() < begun + SLOW_S + 200, told
+                assert time.time() < begun + SLOW_S + 200, statuses
         finally:
             over.touch()
         codes = sent.result()
     assert {code for code, _ in pages} == {200} and max(took_s for _, took_s in pages) < SOON_S
     assert asked() > 20 and len(codes) > 20 and 0 not in codes and max(codes) < 500
 
-    found, lines = there.submissions(), there.log.read()
-    result, usual_s = found[mine], found[1].lasted_s
+    submissions, lines = there.submissions(), there.log.read()
+    result, usual_s = submissions[mine], submissions[1].lasted_s
     assert tell("Honest", "status").split("\n")[1].startswith(f"Entry {mine}, slow_links: 2.")
     taken, behind = (
         next(line["at"] for line in lines if (line["do"], line["number"]) == (what, 2))
@@ -190,18 +190,22 @@ def test_an_honest_entry_is_judged_as_told_while_others_sleep_flood_read_and_for
     slower = max(
         1,
         (behind - taken) / SLOW_S,
-        *(one.lasted_s / usual_s for one in found.values() if one.lasted_s),
+        *(
+            submission.lasted_s / usual_s
+            for submission in submissions.values()
+            if submission.lasted_s
+        ),
     )
-    for at, said in told:
+    for at, answer in statuses:
         # it was judged between the loop's two looks
-        if said.startswith(f"Entry {mine}, slow_links: 2."):
+        if answer.startswith(f"Entry {mine}, slow_links: 2."):
             continue
         about = re.search(
             r"is ready in about (\d+ s|\d+ min), or in (\d+ s|\d+ min) if all other teams hand"
             r" in now",
-            said,
+            answer,
         )
-        assert about or "may arrive at any moment" in said, said
+        assert about or "may arrive at any moment" in answer, answer
         about_s = seconds(about[1]) if about else 0
         known = at > taken + 2 * usual_s + 10 + 1  # that the sleeper takes longer than others
         print(
@@ -210,10 +214,10 @@ def test_an_honest_entry_is_judged_as_told_while_others_sleep_flood_read_and_for
         )
         assert result.judged - at <= (about_s + (0 if known else SLOW_S) + SLACK_S) * slower, (
             at - begun,
-            said,
+            answer,
             slower,
         )
-    assert any("has been working on entry 2 of Sleeper" in said for _, said in told)
+    assert any("has been working on entry 2 of Sleeper" in answer for _, answer in statuses)
 
     wait_for(lambda: judged(3), lambda: (folder / "judge.log").read_text())
     assert "does not count until a person has looked at it" in tell("Reader", "status")

@@ -71,14 +71,16 @@ def working(hub, name, password):
 
 def excluded(page):
     """What keeps people out of a page of the hub, in the dark and in the light."""
-    found = []
+    findings = []
     for scheme in ("dark", "light"):
         page.emulate_media(color_scheme=scheme)
         page.wait_for_function(
             "scheme => document.documentElement.dataset.bsTheme === scheme", arg=scheme
         )
-        found += shuts_out(page, [*ALL_RULES, "best-practice"], ("moderate", "serious", "critical"))
-    return found
+        findings += shuts_out(
+            page, [*ALL_RULES, "best-practice"], ("moderate", "serious", "critical")
+        )
+    return findings
 
 
 def test_log_in_from_paper_lands_on_start_here(hub, people, page, screenshots):
@@ -307,11 +309,11 @@ def test_a_server_is_its_owners_alone(hub, people, first, second):
 
 
 def test_what_an_attendee_finds(hub, people, first):
-    found = {
+    names = {
         entry["name"]
         for entry in first.get(f"user/{people['first'][0]}/api/contents").json()["content"]
     }
-    assert {"labs", "notebooks", "slides", "work"} <= found and not {"solutions", "sources"} & found
+    assert {"labs", "notebooks", "slides", "work"} <= names and not {"solutions", "sources"} & names
     work = hub.accounts.home(people["first"][0]) / "work"
     assert (work / "Start_Here.md").is_file() and (
         work / "00_preflight" / "00_preflight.ipynb"
@@ -365,7 +367,7 @@ def test_a_page_of_an_attendees_server_gets_nothing_of_the_instructors(hub, peop
     )
     seen = page.request.get(f"{hub.address}services/formgrader/formgrader/api/assignments")
     board = hub.folder / "board.jsonl"
-    assert {what: found for what, found in got.items() if found} == {}
+    assert {what: content for what, content in got.items() if content} == {}
     assert seen.ok and "forged" not in seen.text(), (
         "an answer that a page cannot read is not one that was not given"
     )

@@ -123,14 +123,14 @@ def account(hub, name):
 def servers(name):
     """Processes that are a server of this user."""
     number = pwd.getpwnam(name).pw_uid
-    found = [
+    processes = [
         process
         for process in psutil.process_iter(["uids", "cmdline"])
         if process.info["uids"] and process.info["uids"].real == number
     ]
     return [
         process
-        for process in found
+        for process in processes
         if "manyhands.hub.servers.attendee_server" in (process.info["cmdline"] or ())
     ]
 
@@ -146,13 +146,15 @@ def test_a_server_is_a_job_of_the_user_in_the_users_home(hub, slurm, users, visi
     visitor.start_server(name)
     assert jobs(slurm) == {name: "RUNNING"}
     [server] = servers(name)
-    told = server.environ()
-    assert told["SLURM_JOB_NAME"] == job_name(hub.folder) and "SLURM_NODEID" in told
+    environment = server.environ()
+    assert environment["SLURM_JOB_NAME"] == job_name(hub.folder) and "SLURM_NODEID" in environment
     assert (
-        not {"MANYHANDS_BOARD", "MANYHANDS_PLACES", "MANYHANDS_HUB_SOCKET"} & set(told)
-        and "The board" not in told["MANYHANDS_NOTICE"]
+        not {"MANYHANDS_BOARD", "MANYHANDS_PLACES", "MANYHANDS_HUB_SOCKET"} & set(environment)
+        and "The board" not in environment["MANYHANDS_NOTICE"]
     )
-    assert told["MANYHANDS_EXCHANGE"] == str(hub.folder.parent / "clone" / "classroom" / "exchange")
+    assert environment["MANYHANDS_EXCHANGE"] == str(
+        hub.folder.parent / "clone" / "classroom" / "exchange"
+    )
     home = Path(pwd.getpwnam(name).pw_dir)
     course = {entry["name"] for entry in visitor.get(f"user/{name}/api/contents").json()["content"]}
     assert {"labs", "notebooks", "slides", "work"} <= course and not {

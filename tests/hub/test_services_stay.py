@@ -51,13 +51,13 @@ def people(hub):
     accounts = dict(zip(("ann", "ben"), hub.create(2), strict=True)) | {
         "tea": hub.create(1, "1h", "--prefix", "teacher", "--role", "instructor")[0]
     }
-    found = {}
+    visitors = {}
     for who, (name, password) in accounts.items():
-        found[who] = Visitor(hub)
-        found[who].log_in(name, password)
-        assert found[who].get("services/board/").status_code == 200
-    assert found["tea"].get("services/formgrader/").status_code == 200
-    return found
+        visitors[who] = Visitor(hub)
+        visitors[who].log_in(name, password)
+        assert visitors[who].get("services/board/").status_code == 200
+    assert visitors["tea"].get("services/formgrader/").status_code == 200
+    return visitors
 
 
 def send_pairs(hub, service, paths, attacker, others, count):
@@ -194,17 +194,17 @@ def test_a_flood_of_one_team_and_of_refused_requests_keeps_nobody_else_from_the_
         while time.monotonic() < until:
             began = time.monotonic()
             assert people["ben"].get("services/board/").status_code == 200
-            said = from_sandbox(
+            answer = from_sandbox(
                 hub, good, lambda: ask(hub, "submit", "slow_links", f"# {len(waits)}")
             )()
             assert (
-                "Entry" in str(said)
-                or "entries in the last hour" in str(said)
-                or "too many" in str(said)
-            ), said
+                "Entry" in str(answer)
+                or "entries in the last hour" in str(answer)
+                or "too many" in str(answer)
+            ), answer
             waits.append(time.monotonic() - began)
             time.sleep(0.2)
-        codes = [code for one in sent for code in one.result()]
+        codes = [code for future in sent for code in future.result()]
     asked = sum(flood() for flood in floods)
     print(
         f"{asked} messages of the flood were answered, {len(codes)} requests refused; others waited"

@@ -69,7 +69,7 @@ class Doors:
             self.ports = dict(
                 zip(
                     ("hub", "servers", "api"),
-                    (one.getsockname()[1] for one in (first, second, third)),
+                    (listener.getsockname()[1] for listener in (first, second, third)),
                     strict=True,
                 )
             )

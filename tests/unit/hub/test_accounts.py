@@ -180,15 +180,15 @@ def test_papers_of_a_hub_that_was_never_started_name_the_address_that_it_will_ha
 ):
     monkeypatch.setattr(accounts_command, "is_classroom", lambda: root)
     assert run(accounts, "create", 1, "--expires", "3d", "--out", tmp_path / "papers") == 0
-    said = capsys.readouterr().out
-    assert f"manyhands hub --home {accounts.folder} {start}".strip() in said
+    printed = capsys.readouterr().out
+    assert f"manyhands hub --home {accounts.folder} {start}".strip() in printed
     made = hub_command.parser().parse_args(start.split())
     will_be = (
         f"http://{hub_address.shown(made.ip)}:{hub_address.port_of(accounts.folder, made.port)}/"
     )
     assert (
         f",{will_be}\n" in (tmp_path / "papers" / "accounts.csv").read_text(encoding="utf-8-sig")
-        and will_be in said
+        and will_be in printed
     )
     assert run(accounts, "reset", "hand01", "--out", tmp_path / "again") == 0
     assert f",{will_be}\n" in (tmp_path / "again" / "accounts.csv").read_text(encoding="utf-8-sig")

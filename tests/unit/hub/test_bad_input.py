@@ -58,22 +58,22 @@ def refused(capsys, command, *words):
         code = command(list(map(str, words)))
     except SystemExit as end:  # of argparse
         code = end.code
-    said = capsys.readouterr().err
-    assert code == 2 and said.strip() and "Traceback" not in said and "\x1b" not in said, (
+    printed = capsys.readouterr().err
+    assert code == 2 and printed.strip() and "Traceback" not in printed and "\x1b" not in printed, (
         words,
         code,
-        said[:500],
+        printed[:500],
     )
-    return said
+    return printed
 
 
 @pytest.mark.parametrize("when", TIMES, ids=lambda when: when[:12])
 def test_an_end_that_no_calendar_has_is_refused(accounts, capsys, when):
     for words in (["create", "1"], ["extend", "ann"]):
-        said = refused(
+        printed = refused(
             capsys, accounts_command.main, "--home", accounts.folder, *words, f"--expires={when}"
         )
-        assert len(said) < 500
+        assert len(printed) < 500
     assert not accounts.folder.exists()
 
 

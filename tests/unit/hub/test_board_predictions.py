@@ -27,12 +27,12 @@ TEACHER = 9
 
 
 def room(question, guesses, came=()):
-    kept = Predictions()
+    predictions = Predictions()
     for uid, guess in guesses.items():
-        kept.take(uid, question, {"prediction": question.name, "guess": guess})
+        predictions.take(uid, question, {"prediction": question.name, "guess": guess})
     for uid, value in dict(came).items():
-        kept.take(uid, question, {"prediction": question.name, "came": value})
-    return kept
+        predictions.take(uid, question, {"prediction": question.name, "came": value})
+    return predictions
 
 
 def counts(shown):
@@ -40,8 +40,10 @@ def counts(shown):
 
 
 def test_before_the_reveal_only_counts_are_told():
-    kept = room(APART, {1: "closer", 2: "closer", 3: "neither", TEACHER: "closer"}, {1: "neither"})
-    shown = kept.histogram(APART, PEOPLE, {TEACHER})
+    predictions = room(
+        APART, {1: "closer", 2: "closer", 3: "neither", TEACHER: "closer"}, {1: "neither"}
+    )
+    shown = predictions.histogram(APART, PEOPLE, {TEACHER})
     assert counts(shown) == {"closer": 2, "further apart": 0, "neither": 1}
     assert (shown["predicted"], shown["people"], shown["came"], shown["right"]) == (
         3,
@@ -53,13 +55,13 @@ def test_before_the_reveal_only_counts_are_told():
 
 
 def test_the_reveal_tells_what_came_and_names_only_who_asks_for_them():
-    kept = room(APART, {1: "closer", 2: "neither", 3: "neither"}, {1: "neither"})
-    shown = kept.histogram(APART, PEOPLE, {TEACHER}, reveal=True)
+    predictions = room(APART, {1: "closer", 2: "neither", 3: "neither"}, {1: "neither"})
+    shown = predictions.histogram(APART, PEOPLE, {TEACHER}, reveal=True)
     assert (shown["came"], shown["right"]) == ("neither", 2) and [
         bar["came"] for bar in shown["bars"]
     ] == [False, False, True]
     assert "hand" not in json.dumps(shown)
-    named = kept.histogram(APART, PEOPLE, {TEACHER}, names=True)
+    named = predictions.histogram(APART, PEOPLE, {TEACHER}, names=True)
     assert [bar["names"] for bar in named["bars"]] == [["hand1"], [], ["hand2", "hand3"]] and named[
         "came"
     ] is None
@@ -93,10 +95,12 @@ def test_numbers_have_a_bar_each_or_are_joined():
 
 
 def test_the_first_prediction_stays_and_the_last_run_counts():
-    kept = room(MESSAGES, {1: 8}, {1: 5})
-    kept.take(1, MESSAGES, {"prediction": "06-messages", "guess": 6})
-    kept.take(1, MESSAGES, {"prediction": "06-messages", "came": 6})
-    assert kept.guesses == {"06-messages": {1: 8}} and kept.came == {"06-messages": {1: 6}}
+    predictions = room(MESSAGES, {1: 8}, {1: 5})
+    predictions.take(1, MESSAGES, {"prediction": "06-messages", "guess": 6})
+    predictions.take(1, MESSAGES, {"prediction": "06-messages", "came": 6})
+    assert predictions.guesses == {"06-messages": {1: 8}} and predictions.came == {
+        "06-messages": {1: 6}
+    }
 
 
 @pytest.mark.parametrize(
@@ -113,26 +117,26 @@ def test_the_first_prediction_stays_and_the_last_run_counts():
     ids=str,
 )
 def test_what_answers_nothing_changes_nothing(bad):
-    kept = Predictions()
+    predictions = Predictions()
     with pytest.raises(ValueError, match="none of the choices"):
-        kept.take(1, APART, bad)
-    assert not kept.guesses and not kept.came and not kept.last
+        predictions.take(1, APART, bad)
+    assert not predictions.guesses and not predictions.came and not predictions.last
 
 
 def test_the_question_that_most_are_at():
-    kept = room(APART, {1: "closer", 2: "closer", 3: "closer", TEACHER: "closer"})
-    kept.take(3, MESSAGES, {"guess": 8})
-    kept.take(TEACHER, MESSAGES, {"guess": 8})
-    assert kept.current(PEOPLE) == "06-apart" and Predictions().current(PEOPLE) is None
-    kept.take(2, MESSAGES, {"guess": 8})
-    assert kept.current(PEOPLE) == "06-messages"
-    assert kept.counts(PEOPLE) == {"06-apart": 3, "06-messages": 2}
+    predictions = room(APART, {1: "closer", 2: "closer", 3: "closer", TEACHER: "closer"})
+    predictions.take(3, MESSAGES, {"guess": 8})
+    predictions.take(TEACHER, MESSAGES, {"guess": 8})
+    assert predictions.current(PEOPLE) == "06-apart" and Predictions().current(PEOPLE) is None
+    predictions.take(2, MESSAGES, {"guess": 8})
+    assert predictions.current(PEOPLE) == "06-messages"
+    assert predictions.counts(PEOPLE) == {"06-apart": 3, "06-messages": 2}
 
 
 def test_a_question_that_has_changed_does_not_count_old_answers():
-    kept = room(MESSAGES, {1: 8, 2: 6}, {1: 6})
+    predictions = room(MESSAGES, {1: 8, 2: 6}, {1: 6})
     now = Question("06-messages", "How many?", ("one", "more"))
-    assert kept.histogram(now, PEOPLE, reveal=True)["predicted"] == 0
+    assert predictions.histogram(now, PEOPLE, reveal=True)["predicted"] == 0
     assert (
         room(APART, {1: "closer"}, {1: "closer"}).histogram(
             Question("06-apart", "?"), PEOPLE, reveal=True

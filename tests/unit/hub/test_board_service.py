@@ -176,8 +176,8 @@ def test_a_check_tells_the_board_and_learns_what_is_announced(folder, monkeypatc
         monkeypatch.setattr(hub_client, "TIMEOUT_S", 60)
         return sender.report(GRADE, 3), rows(service, "tea")[0]
 
-    told, row = with_door(folder, use)
-    assert told == "lunch at 12"
+    announcement, row = with_door(folder, use)
+    assert announcement == "lunch at 12"
     assert (row["name"], row["cells"], row["hints"], row["messages"]) == (
         "ann",
         "f-",
@@ -212,17 +212,17 @@ def test_the_socket_ends_with_whom_it_does_not_know_and_what_is_too_long(folder,
 
     def use(path, service):
         monkeypatch.setattr(door, "TIMEOUT_S", 0.2)
-        found = [answer(path, b'{"half')]
+        answers = [answer(path, b'{"half')]
         monkeypatch.setattr(door, "TIMEOUT_S", 60)
-        found += [answer(path, b"x" * 200_000), answer(path, line(PASSED).encode() + b"\n")]
+        answers += [answer(path, b"x" * 200_000), answer(path, line(PASSED).encode() + b"\n")]
         crowd = [socket.socket(socket.AF_UNIX) for _ in range(door.CONNECTIONS)]
-        for one in crowd:
-            one.connect(str(path))
-        found.append(answer(path, line(PASSED).encode() + b"\n"))
-        for one in crowd:
-            one.close()
+        for client in crowd:
+            client.connect(str(path))
+        answers.append(answer(path, line(PASSED).encode() + b"\n"))
+        for client in crowd:
+            client.close()
         write_accounts(folder, ROLES, ann={"revoked": True})
-        return [*found, answer(path, line(PASSED).encode() + b"\n")]
+        return [*answers, answer(path, line(PASSED).encode() + b"\n")]
 
     assert with_door(folder, use) == [b"", b"", b'{"announcement": ""}\n', b"", b""]
 
@@ -268,9 +268,9 @@ def test_who_may_open_what(folder):
 
     async def use(get, service):
         service.take(account(service, "ann"), line(FAILED))
-        found = {}
+        codes = {}
         for name in ("ann", "sid", "tea"):
-            found[name] = [
+            codes[name] = [
                 answer.code
                 for answer in (
                     await get(name, ""),
@@ -278,18 +278,18 @@ def test_who_may_open_what(folder):
                     await announce(get, name),
                 )
             ]
-        found["nobody"] = [
+        codes["nobody"] = [
             (await get(None, path)).code for path in ("", "events", f"results.csv?unit={UNIT}")
         ]
         page, table = await get("ann", ""), await get("tea", f"results.csv?unit={UNIT}")
         write_accounts(folder, ROLES, tea={"revoked": True})
-        found["revoked"] = [
+        codes["revoked"] = [
             (await get("tea", path)).code for path in ("", f"results.csv?unit={UNIT}", "events")
         ]
-        return found, page, table, service.board.announcement
+        return codes, page, table, service.board.announcement
 
-    found, page, table, announcement = with_pages(folder, use)
-    assert found == {
+    codes, page, table, announcement = with_pages(folder, use)
+    assert codes == {
         "ann": [200, 403, 403],
         "sid": [200, 200, 302],
         "tea": [200, 200, 302],

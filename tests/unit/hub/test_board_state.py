@@ -29,17 +29,17 @@ ANN, BEN, CHO, DEE, EVE = PEOPLE
 def result(states, hints=0, **more):
     """`pf-`: the first passed, the second failed, the third was not told."""
     words = {"p": "pass", "f": "fail"}
-    told = [
+    criteria = [
         {
-            "check": one.check,
-            "name": one.name,
+            "check": criterion.check,
+            "name": criterion.name,
             "status": words[state],
-            "message": f"{one.name} is wrong",
+            "message": f"{criterion.name} is wrong",
         }
-        for one, state in zip(CRITERIA, states, strict=False)  # the last may be missing
+        for criterion, state in zip(CRITERIA, states, strict=False)  # the last may be missing
         if state in words
     ]
-    return {"unit": UNIT, "criteria": told, "hints": hints, **more}
+    return {"unit": UNIT, "criteria": criteria, "hints": hints, **more}
 
 
 @pytest.fixture
@@ -114,7 +114,11 @@ def test_the_room(board):
         5,
         1,
     )
-    assert [(one["passed"], one["failing"]) for one in room["criteria"]] == [(2, 1), (1, 2), (1, 2)]
+    assert [(criterion["passed"], criterion["failing"]) for criterion in room["criteria"]] == [
+        (2, 1),
+        (1, 2),
+        (1, 2),
+    ]
 
 
 def test_an_attendee_sees_the_own_row_and_a_median_that_tells_of_nobody(board):
@@ -181,13 +185,13 @@ def test_a_hostile_result_is_cut_to_the_units_own_criteria(board):
     for number in range(300):
         listed = [
             {
-                "check": f"made-up-{number}-{one}",
+                "check": f"made-up-{number}-{position}",
                 "name": "x",
                 "status": "pass",
                 "points": 10**9,
                 "text": "<b>",
             }
-            for one in range(100)
+            for position in range(100)
         ]
         listed.append(
             {
@@ -262,22 +266,22 @@ def test_a_table_without_formulas(board):
 
 
 def test_what_is_not_written_yet_is_not_begun_and_no_cross(board):
-    told = [
-        {"check": one.check, "name": one.name, "status": "fail", "message": message}
-        for one, message in zip(
+    criteria = [
+        {"check": criterion.check, "name": criterion.name, "status": "fail", "message": message}
+        for criterion, message in zip(
             CRITERIA,
             ("mean is not written yet.", "The same as above.", "Hooks fire twice."),
             strict=True,
         )
     ]
-    board.take(ANN, UNIT, CRITERIA, {"unit": UNIT, "criteria": told, "hints": 0}, 1)
+    board.take(ANN, UNIT, CRITERIA, {"unit": UNIT, "criteria": criteria, "hints": 0}, 1)
     assert row_of(board, "ann")["cells"] == "oof" and row_of(board, "ben")["cells"] == "---"
     table = list(as_table(UNIT, board.room(UNIT, CRITERIA, PEOPLE), 2))
     assert [line[-3:] for line in table if line[1] == "ann"] == [["not begun", "not begun", "fail"]]
 
 
 def test_a_long_message_is_cut_between_words(board):
-    told = [
+    criteria = [
         {
             "check": CRITERIA[0].check,
             "name": CRITERIA[0].name,
@@ -285,6 +289,6 @@ def test_a_long_message_is_cut_between_words(board):
             "message": "word " * 100,
         }
     ]
-    board.take(ANN, UNIT, CRITERIA, {"unit": UNIT, "criteria": told, "hints": 0}, 1)
+    board.take(ANN, UNIT, CRITERIA, {"unit": UNIT, "criteria": criteria, "hints": 0}, 1)
     message = row_of(board, "ann")["messages"][0]
     assert message.endswith("word word...") and len(message) <= 200

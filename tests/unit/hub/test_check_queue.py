@@ -174,18 +174,20 @@ def test_a_check_waits_and_goes_on_when_the_other_is_killed(service):
         text=True,
     )
     assert holder.stdout.readline() == "mine\n"
-    said, entered = Lines(), threading.Event()
+    lines, entered = Lines(), threading.Event()
 
     def check():
-        with check_slot.hold(said):
+        with check_slot.hold(lines):
             entered.set()
 
     waiting = threading.Thread(target=check)
     waiting.start()
     until = time.monotonic() + 30
-    while not said and time.monotonic() < until:
+    while not lines and time.monotonic() < until:
         time.sleep(0.05)
-    assert said and said[0].startswith("place 1 in the queue, 1 at a time") and not entered.is_set()
+    assert (
+        lines and lines[0].startswith("place 1 in the queue, 1 at a time") and not entered.is_set()
+    )
     with connect(path) as behind:
         assert json.loads(behind.readline())["position"] == 2
         holder.kill()
@@ -223,8 +225,8 @@ def test_no_place_is_kept_longer_than_the_limit(service):
     path = service(STRANGERS + "; check_queue.Service.__init__.__defaults__ = (0.5,)")
     with connect(path) as holder, connect(path) as next_one:
         assert json.loads(holder.readline()) == check_queue.SLOT
-        while (told := json.loads(next_one.readline())) != check_queue.SLOT:
-            assert told["position"] == 1
+        while (answer := json.loads(next_one.readline())) != check_queue.SLOT:
+            assert answer["position"] == 1
         assert cut_off(holder)
 
 
@@ -246,15 +248,15 @@ def test_who_talks_is_cut_off_and_who_has_too_many_is_refused(service):
 
 def test_the_kernel_tells_who_has_connected(tmp_path):
     async def ask():
-        found = asyncio.get_running_loop().create_future()
+        future = asyncio.get_running_loop().create_future()
 
         async def handle(reader, writer):
-            found.set_result(check_queue.peer(writer.get_extra_info("socket")))
+            future.set_result(check_queue.peer(writer.get_extra_info("socket")))
             writer.close()
 
         server = await asyncio.start_unix_server(handle, str(tmp_path / "s"))
         _, writer = await asyncio.open_unix_connection(str(tmp_path / "s"))
-        uid = await found
+        uid = await future
         writer.close()
         server.close()
         return uid
@@ -264,19 +266,19 @@ def test_the_kernel_tells_who_has_connected(tmp_path):
 
 def test_without_an_answer_a_check_goes_on_and_says_so(tmp_path, monkeypatch):
     monkeypatch.setenv(hub_client.CHECK_QUEUE, str(tmp_path / "nobody"))
-    said = Lines()
-    with check_slot.hold(said):
+    lines = Lines()
+    with check_slot.hold(lines):
         pass
     monkeypatch.setattr(check_slot, "TIMEOUT_S", 0.2)
     with socket.socket(socket.AF_UNIX) as mute:
         mute.bind(str(tmp_path / "nobody"))
         mute.listen()
-        with check_slot.hold(said):
+        with check_slot.hold(lines):
             pass
     monkeypatch.delenv(hub_client.CHECK_QUEUE)
-    with check_slot.hold(said):
+    with check_slot.hold(lines):
         pass
-    assert said == [check_slot.SILENT] * 2
+    assert lines == [check_slot.SILENT] * 2
 
 
 @pytest.mark.parametrize(

@@ -39,12 +39,12 @@ def test_each_page_of_the_board_asks_before_anything_else_does():
 
 
 def test_no_other_part_of_the_hub_uses_the_classes_that_wait():
-    found = {
+    files = {
         str(path.relative_to(HUB))
         for path in HUB.rglob("*.py")
         if re.search(r"\bHub(OAuth|Auth|OAuthCallbackHandler)\b(?!enticated)", path.read_text())
     }
-    assert found == {"services/hub_auth.py"}
+    assert files == {"services/hub_auth.py"}
 
 
 def test_a_jupyter_server_asks_in_the_same_way(monkeypatch):

@@ -52,8 +52,8 @@ def test_members_of_a_team_hand_in_for_it_and_nobody_else(service):
     )
     assert "is over" in ask(service, "ann", "submit", "slow_links", "")["error"]
     assert ask(service, "ann", "withdraw", 1) == {"error": "The event is over. Ask the organisers."}
-    (one,) = Event(service.hackathon.folder).submissions().values()
-    assert (one.team, one.source, one.withdrawn) == ("Ring", "pass\n", True)
+    (submission,) = Event(service.hackathon.folder).submissions().values()
+    assert (submission.team, submission.source, submission.withdrawn) == ("Ring", "pass\n", True)
 
 
 @pytest.mark.parametrize(
@@ -90,8 +90,8 @@ def test_the_command_asks_the_hub_and_tells_what_it_says(monkeypatch):
         hub_client, "ask_board", lambda message, timeout_s: sent.append(message) or next(answers)
     )
     assert hub_line.ask("submit", "slow_links", "text") == "Entry 1" and sent[0]["hack"] == "submit"
-    for said in ("no", "No hub answers here"):
-        with pytest.raises(NotTakenError, match=said):
+    for error in ("no", "No hub answers here"):
+        with pytest.raises(NotTakenError, match=error):
             hub_line.ask("status")
 
 

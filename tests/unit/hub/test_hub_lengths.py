@@ -46,9 +46,11 @@ def test_a_status_with_any_letters_comes_whole_or_says_what_is_left_out(
         if number not in (1, 5, 30):
             continue
         assert with_hub(tmp_path, monkeypatch, lambda hack, service: hack("status")) == 0
-        said = capfd.readouterr().out
-        assert f"Entry {number}, slow_links: " in said and said.count("Entry") >= min(number, 5)
-        assert (said.count("\nEntry") + said.startswith("Entry") == number) != said.startswith("(")
+        reply = capfd.readouterr().out
+        assert f"Entry {number}, slow_links: " in reply and reply.count("Entry") >= min(number, 5)
+        assert (reply.count("\nEntry") + reply.startswith("Entry") == number) != reply.startswith(
+            "("
+        )
 
 
 @pytest.mark.parametrize("kind", TEXTS)
@@ -69,13 +71,13 @@ def test_submit_and_withdraw_answer_whatever_the_entry_is_written_in(
             ]
         return codes
 
-    codes, said = with_hub(tmp_path, monkeypatch, use), capfd.readouterr()
-    assert "No hub answers" not in said.err
+    codes, output = with_hub(tmp_path, monkeypatch, use), capfd.readouterr()
+    assert "No hub answers" not in output.err
     if kind == "surrogates":
-        assert codes == [2, 2, 2, 2] and said.err.count("is not text in UTF-8") == 2
+        assert codes == [2, 2, 2, 2] and output.err.count("is not text in UTF-8") == 2
     else:
-        assert codes == [0, 0, 0, 0], said.err
-        assert "Entry 2 of 行列の演算を分散させる人たち🚀 is withdrawn." in said.out
+        assert codes == [0, 0, 0, 0], output.err
+        assert "Entry 2 of 行列の演算を分散させる人たち🚀 is withdrawn." in output.out
 
 
 def test_a_message_that_is_no_text_is_answered_with_a_sentence(tmp_path):

@@ -102,8 +102,12 @@ def test_made_up_names_do_not_fill_the_memory(attempts):
 def test_each_person_gets_one_gpu_in_turn():
     devices = ["/dev/nvidiactl", "/dev/nvidia10", "/dev/nvidia0", "/dev/nvidia2", "/dev/nvidia-uvm"]
     got = [sandbox.gpu_devices(SimpleNamespace(uid=uid), devices) for uid in (3, 4, 5)]
-    assert [one[0] for one in got] == ["/dev/nvidia0", "/dev/nvidia2", "/dev/nvidia10"]
-    assert all(one[1:] == ["/dev/nvidiactl", "/dev/nvidia-uvm"] for one in got)
+    assert [nodes[0] for nodes in got] == [
+        "/dev/nvidia0",
+        "/dev/nvidia2",
+        "/dev/nvidia10",
+    ]
+    assert all(nodes[1:] == ["/dev/nvidiactl", "/dev/nvidia-uvm"] for nodes in got)
     assert sandbox.gpu_devices(SimpleNamespace(uid=3), []) == []
 
 
@@ -174,8 +178,8 @@ def test_a_hub_on_slurm_says_why_it_does_not_start(tmp_path, monkeypatch):
 
 def test_a_server_on_a_cluster_can_tell_its_port_and_nothing_else(monkeypatch):
     """What it tells is set on the spawner, whose commands root runs."""
-    told = {"port": 4711, "exec_prefix": "", "batch_cancel_cmd": "touch /root/here"}
-    monkeypatch.setattr(slurm.BatchSpawnerAPIHandler, "get_json_body", lambda self: told)
+    body = {"port": 4711, "exec_prefix": "", "batch_cancel_cmd": "touch /root/here"}
+    monkeypatch.setattr(slurm.BatchSpawnerAPIHandler, "get_json_body", lambda self: body)
     assert slurm.OnlyItsPort.__new__(slurm.OnlyItsPort).get_json_body() == {"port": 4711}
     assert [handler for path, handler, *_ in slurm.default_handlers if "batchspawner" in path] == [
         slurm.OnlyItsPort
@@ -188,11 +192,11 @@ def test_jobs_are_for_people_and_get_the_variables_of_sbatch():
             slurm.NotStartedError, match="is not the name of a user of this cluster"
         ):
             slurm.user_of(name)
-    kept = slurm.kept({"SBATCH_GRES": "gpu:1", "SECRET": "x", "SLURM_JOB_ID": "1"})
-    assert {"PATH", "SLURM_CONF", "SBATCH_GRES"} <= set(kept) and not {
+    environment = slurm.kept({"SBATCH_GRES": "gpu:1", "SECRET": "x", "SLURM_JOB_ID": "1"})
+    assert {"PATH", "SLURM_CONF", "SBATCH_GRES"} <= set(environment) and not {
         "SECRET",
         "SLURM_JOB_ID",
-    } & set(kept)
+    } & set(environment)
 
 
 def test_sizes():
@@ -297,15 +301,15 @@ def told_addresses(tmp_path, monkeypatch):
         server.add_socket(listener)
         port = listener.getsockname()[1]
         inside = await relay.unix_to_port(path, port)
-        told = [
+        addresses = [
             await ask(asyncio.open_connection("127.0.0.1", port)),
             await ask(asyncio.open_unix_connection(path)),
         ]
         monkeypatch.setattr(connections.os, "geteuid", lambda: os.getuid() + 1)
-        told.append(await ask(asyncio.open_connection("127.0.0.1", port)))
+        addresses.append(await ask(asyncio.open_connection("127.0.0.1", port)))
         inside.close()
         server.stop()
-        return told
+        return addresses
 
     return asyncio.run(scene())
 
@@ -454,14 +458,14 @@ def test_servers_start_a_few_at_a_time_and_who_waits_is_told():
             person._start_pending = True
         starts = [asyncio.ensure_future(person.start()) for person in people]
         await asyncio.sleep(0)
-        told = [(await anext(person.progress()))["message"] for person in people]
+        messages = [(await anext(person.progress()))["message"] for person in people]
         starts[3].cancel()  # who gives up makes room
         go.set()
         await asyncio.gather(*starts, return_exceptions=True)
-        return told, most, Slow._waiting
+        return messages, most, Slow._waiting
 
-    told, most, left = asyncio.run(scene())
-    assert told == [spawner.STARTING] * 3 + [
+    messages, most, left = asyncio.run(scene())
+    assert messages == [spawner.STARTING] * 3 + [
         spawner.WAITS.format(count=1),
         spawner.WAITS.format(count=2),
     ]
@@ -577,23 +581,23 @@ def test_a_home_that_cannot_be_archived_is_tried_less_and_less_often_and_told_on
     monkeypatch.setattr(expiry.archive, "wait_until_quiet", lambda *_, **__: None)
     asyncio.run(hours())
     assert tried[:5] == [0, 2, 6, 14, 30] and len(tried) < 16
-    told = [line for line in account_log.read(tmp_path) if line["action"] == "archive failed"]
-    assert [line["why"] for line in told] == ["a file is not theirs"] and looking.failed == {}
+    failures = [line for line in account_log.read(tmp_path) if line["action"] == "archive failed"]
+    assert [line["why"] for line in failures] == ["a file is not theirs"] and looking.failed == {}
 
 
 def test_a_door_is_fetched_once_and_by_its_person_only(tmp_path):
     path = tmp_path / "doors.sock"
 
     async def scene():
-        kept = socket_handover.Doors(path)
+        doors = socket_handover.Doors(path)
         with (
             socket.create_server(("127.0.0.1", 0)) as mine,
             socket.create_server(("127.0.0.1", 0)) as newer,
             socket.create_server(("127.0.0.1", 0)) as theirs,
         ):
-            kept.keep(os.getuid() + 1, theirs)
-            kept.keep(os.getuid(), mine)
-            kept.keep(os.getuid(), newer)
+            doors.keep(os.getuid() + 1, theirs)
+            doors.keep(os.getuid(), mine)
+            doors.keep(os.getuid(), newer)
             fetched = [
                 await asyncio.gather(
                     asyncio.to_thread(socket_handover.fetch, str(path)), return_exceptions=True
@@ -603,9 +607,9 @@ def test_a_door_is_fetched_once_and_by_its_person_only(tmp_path):
             [[number], [refused]] = fetched
             with socket.socket(fileno=number) as door:
                 same = door.getsockname() == newer.getsockname()
-        kept.kept.pop(os.getuid() + 1).close()
-        kept.listener.close()
-        kept.task.cancel()
+        doors.kept.pop(os.getuid() + 1).close()
+        doors.listener.close()
+        doors.task.cancel()
         return same, refused
 
     same, refused = asyncio.run(scene())

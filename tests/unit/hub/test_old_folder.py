@@ -34,12 +34,12 @@ def test_passwords_names_and_log_stay(old, capsys):
     assert old.get("taro").full_name == "山田 太郎" and not old.get("hand01").accepts(
         "rawoho-paruwu-zinemi"
     )
-    assert {name: one.state for name, one in old.load().items()} == {
+    assert {name: account.state for name, account in old.load().items()} == {
         "hand01": "open",
         "taro": "open",
         "gone": "revoked",
     }
-    assert [one["action"] for one in account_log.read(old.folder)][:3] == ["create"] * 3
+    assert [line["action"] for line in account_log.read(old.folder)][:3] == ["create"] * 3
     assert accounts_command.main(["--home", str(old.folder), "list"]) == 0
     assert "taro" in capsys.readouterr().out
 
