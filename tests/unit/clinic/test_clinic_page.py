@@ -69,17 +69,17 @@ def test_costs_leave_the_first_step_out():
     ]
     calls = [{"call": "allreduce", "bytes": 8, "start": 1.3, "stop": 1.5}]
     kernel = [(0.0, 0.0), (0.9, 0.0), (1.15, 0.1), (1.4, 0.2)]
-    found = costs.add_up({0: facts([0.0, 1.0, 1.5, 2.0], spans, calls, kernel)})
-    assert found.steps == 2 and found.step_ms == [pytest.approx(500)]
-    assert found.kinds_ms[0]["forward"] == pytest.approx(150) and found.kinds_ms[0][
+    totals = costs.add_up({0: facts([0.0, 1.0, 1.5, 2.0], spans, calls, kernel)})
+    assert totals.steps == 2 and totals.step_ms == [pytest.approx(500)]
+    assert totals.kinds_ms[0]["forward"] == pytest.approx(150) and totals.kinds_ms[0][
         "backward"
     ] == pytest.approx(150)
-    assert found.runs == [pytest.approx(0.5)] and found.ready == [pytest.approx(0.2)]
-    assert found.waited == [pytest.approx(0.6)]  # thread 8 waited 0.6 s of one second
+    assert totals.runs == [pytest.approx(0.5)] and totals.ready == [pytest.approx(0.2)]
+    assert totals.waited == [pytest.approx(0.6)]  # thread 8 waited 0.6 s of one second
     assert (
-        found.asleep == [pytest.approx(0.3)]
-        and found.overlap == pytest.approx(0.5)
-        and found.calls == 0.5
+        totals.asleep == [pytest.approx(0.3)]
+        and totals.overlap == pytest.approx(0.5)
+        and totals.calls == 0.5
     )
 
 

@@ -105,8 +105,8 @@ def test_the_factor_of_the_loss_counts_too():
 
     assert keys(scaled(0.25, 1)) == ["divided twice"]
     product = evidence(scaled(0.25, 1), scaled(0.25, 1))
-    for one in product.steps:
-        one.weighted = True  # 0.25 * loss, and not loss / 4
+    for recorded_step in product.steps:
+        recorded_step.weighted = True  # 0.25 * loss, and not loss / 4
     assert judge.find_mistakes(product) == [] and [
         finding.key for finding in judge.find_shared_deviation(product)
     ] == ["own length"]
@@ -127,10 +127,10 @@ def test_a_length_in_one_step_or_of_a_loss_that_is_not_known_is_a_remark(steps):
 
 
 def test_rates_that_differ_after_a_warm_up_are_found_in_the_steps_that_are_timed():
-    found = evidence(step([MEAN] * 4, LOCAL))
+    compared = evidence(step([MEAN] * 4, LOCAL))
     for rank in range(4):
-        found.cost[rank]["rates"] = [[0.1], [0.1, None], [0.1 + (rank == 3), None]]
-    assert [(finding.key, finding.values["step"]) for finding in judge.find_mistakes(found)] == [
+        compared.cost[rank]["rates"] = [[0.1], [0.1, None], [0.1 + (rank == 3), None]]
+    assert [(finding.key, finding.values["step"]) for finding in judge.find_mistakes(compared)] == [
         ("rate", 3)
     ]
 
@@ -213,18 +213,18 @@ def test_gradients_that_are_clipped_and_never_averaged():
 
 def test_backward_calls_that_add_up_undivided_are_a_remark_with_their_number():
     def parts(factor, undivided=True):
-        one = step([factor * MEAN] * 4, LOCAL, scales=[1.0] * 4 if undivided else None)
-        one.parts, one.undivided = 4, undivided
-        return evidence(one)
+        recorded_step = step([factor * MEAN] * 4, LOCAL, scales=[1.0] * 4 if undivided else None)
+        recorded_step.parts, recorded_step.undivided = 4, undivided
+        return evidence(recorded_step)
 
-    for undivided, said in ((True, "undivided parts"), (None, "unknown parts")):
+    for undivided, key in ((True, "undivided parts"), (None, "unknown parts")):
         compared = parts(1, undivided)
-        assert judge.find_mistakes(compared) == [] and (said, {"calls": 4}) in remark_rules.remarks(
+        assert judge.find_mistakes(compared) == [] and (key, {"calls": 4}) in remark_rules.remarks(
             compared
         )
         # the gradients are divided by 4 before the step; 4 is the number of ranks, too
         compared = parts(1 / 4, undivided)
-        assert judge.find_mistakes(compared) == [] and said not in [
+        assert judge.find_mistakes(compared) == [] and key not in [
             finding.key for finding in remark_rules.remarks(compared)
         ]
     assert [finding.key for finding in judge.find_mistakes(parts(4))] == ["sum"]
@@ -269,9 +269,9 @@ def test_zero_nan_and_infinity_are_findings_and_decide_no_comparison():
 
 
 def test_a_rule_that_cannot_be_applied_leaves_what_others_find():
-    found = evidence(step([4 * MEAN] * 4, LOCAL))
-    found.of = None  # the rates cannot be asked for
-    assert [finding.key for finding in judge.find_mistakes(found)] == ["sum", "not judged"]
+    compared = evidence(step([4 * MEAN] * 4, LOCAL))
+    compared.of = None  # the rates cannot be asked for
+    assert [finding.key for finding in judge.find_mistakes(compared)] == ["sum", "not judged"]
 
 
 def test_remedies_fit_the_script():
@@ -300,14 +300,14 @@ def test_remedies_fit_the_script():
     assert remedy("part own", part, ddp={**made, "unfrozen": []}) == "outside"
     same = step([MEAN] * 4, LOCAL, rows=[["a", "b", "c", "d"]] * 4)
     assert remedy("same rows", same) == "rows by hand"
-    for sampler, said in (
+    for sampler, remedy_key in (
         ("_InfiniteConstantSampler", "iterable"),
         ("DistributedSampler", "sampler"),
         ("RandomSampler", None),
     ):
         assert (
             remedy("same rows", same, loader={"samplers": [sampler, "BatchSampler"], "rows": None})
-            == said
+            == remedy_key
         )
 
 
@@ -338,7 +338,7 @@ def test_what_stays_from_the_step_before_and_is_clipped_with_what_has_come():
     later = draw(1)
     mean, clipped = sum(later) / 4, MEAN / float(MEAN.norm())
     whole = clipped + mean
-    norms = [[[("norm", float(one.norm()))]] * 4 for one in (MEAN, whole)]
+    norms = [[[("norm", float(gradient.norm()))]] * 4 for gradient in (MEAN, whole)]
     found_keys = keys(
         step([clipped] * 4, LOCAL, clips=norms[0]),
         step([whole / float(whole.norm())] * 4, later, clips=norms[1]),
@@ -347,16 +347,16 @@ def test_what_stays_from_the_step_before_and_is_clipped_with_what_has_come():
 
 
 def test_clipping_before_a_scaler_has_divided_is_a_remark():
-    def said(kind, norm):
+    def is_remarked(kind, norm):
         compared = evidence(step([MEAN] * 4, LOCAL, clips=[[(kind, norm)]] * 4), scaled=True)
         return "clipped scaled" in [finding.key for finding in remark_rules.remarks(compared)]
 
     norm = float(MEAN.norm())
     # divided by hand
     assert (
-        said("scaled norm", norm)
-        and not said("norm", norm)
-        and not said("scaled norm", norm / 1024)
+        is_remarked("scaled norm", norm)
+        and not is_remarked("norm", norm)
+        and not is_remarked("scaled norm", norm / 1024)
     )
 
 
@@ -406,7 +406,7 @@ def test_one_seed_on_all_ranks_of_which_one_draws_more_in_between():
     Then rank 0 draws the rows that it evaluates on.
     """
 
-    def found(drawn, models=(0,), loader=None):
+    def find_keys(drawn, models=(0,), loader=None):
         steps = [
             step(
                 [MEAN] * 2,
@@ -433,15 +433,15 @@ def test_one_seed_on_all_ranks_of_which_one_draws_more_in_between():
             ]
         return [finding.key for finding in judge.find_mistakes(given)]
 
-    assert found([(0, 0), (5, 1), (6, 2), (7, 3)]) == ["one seed"]
-    assert found([(3, 0), (4, 1), (5, 2), (6, 3)]) == ["shifted rows"]
+    assert find_keys([(0, 0), (5, 1), (6, 2), (7, 3)]) == ["one seed"]
+    assert find_keys([(3, 0), (4, 1), (5, 2), (6, 3)]) == ["shifted rows"]
     # the noise that a GAN begins with
-    assert found([(0, 0), (5, 1), (6, 2), (7, 3)], models=(0, 1)) == []
+    assert find_keys([(0, 0), (5, 1), (6, 2), (7, 3)], models=(0, 1)) == []
 
 
 def test_the_run_in_one_process_weights_rows_and_the_ranks_may_weight_tokens():
     parts = [0.7, 0.1, 0.1, 0.1]
-    found = evidence(
+    compared = evidence(
         step(
             [MEAN] * 4,
             [4 * part * gradient for part, gradient in zip(parts, LOCAL, strict=True)],
@@ -449,11 +449,11 @@ def test_the_run_in_one_process_weights_rows_and_the_ranks_may_weight_tokens():
             scales=[4 * part for part in parts],
         )
     )
-    found.coarse, found.one_process_gradient = 1e-7, lambda: {"a": MEAN[:3], "b": MEAN[3:]}
-    assert remark_rules.measures_disagree(found)
+    compared.coarse, compared.one_process_gradient = 1e-7, lambda: {"a": MEAN[:3], "b": MEAN[3:]}
+    assert remark_rules.measures_disagree(compared)
     whole = sum(part * gradient for part, gradient in zip(parts, LOCAL, strict=True))
-    found.one_process_gradient = lambda: {"a": whole[:3], "b": whole[3:]}
-    assert not remark_rules.measures_disagree(found)
+    compared.one_process_gradient = lambda: {"a": whole[:3], "b": whole[3:]}
+    assert not remark_rules.measures_disagree(compared)
 
 
 def test_inputs_that_are_padded_to_different_lengths_are_not_put_together():
@@ -478,12 +478,12 @@ def test_inputs_that_are_padded_to_different_lengths_are_not_put_together():
 
 
 def test_schedulers_that_wait_for_a_plateau_of_different_losses():
-    found = evidence(step([MEAN] * 4, LOCAL))
+    compared = evidence(step([MEAN] * 4, LOCAL))
     for rank in range(4):
-        found.cost[rank]["metrics"] = [0.5, 0.4]
-    assert judge.find_mistakes(found) == []
-    found.cost[3]["metrics"] = [0.5, 0.41, 0.3]
-    (finding,) = judge.find_mistakes(found)
+        compared.cost[rank]["metrics"] = [0.5, 0.4]
+    assert judge.find_mistakes(compared) == []
+    compared.cost[3]["metrics"] = [0.5, 0.41, 0.3]
+    (finding,) = judge.find_mistakes(compared)
     assert (finding.key, finding.values["values"]) == ("metrics", [0.4, 0.4, 0.4, 0.41])
 
 
@@ -500,7 +500,7 @@ def test_rows_in_the_second_dimension():
 
 
 def test_parts_of_one_data_set_that_overlap():
-    def found(*epochs, sampler="SequentialSampler"):
+    def find_keys(*epochs, sampler="SequentialSampler"):
         given = evidence(step([MEAN] * 2, LOCAL[:2], scales=(1.0,) * 2))
         for record, epoch in zip(given.seen, epochs, strict=True):
             record["loader"] = {
@@ -514,14 +514,14 @@ def test_parts_of_one_data_set_that_overlap():
         return [finding.key for finding in judge.find_mistakes(given)]
 
     # filled up, at most
-    assert found([[0, 1, 2, 3], [4, 5, 6, 7]], [[8, 9, 0, 1], [2, 3, 10, 11]]) == []
-    assert found([[0, 1, 2, 3], [4, 5, 6, 7]], [[4, 5, 6, 7], [2, 3, 10, 11]]) == ["overlap"]
+    assert find_keys([[0, 1, 2, 3], [4, 5, 6, 7]], [[8, 9, 0, 1], [2, 3, 10, 11]]) == []
+    assert find_keys([[0, 1, 2, 3], [4, 5, 6, 7]], [[4, 5, 6, 7], [2, 3, 10, 11]]) == ["overlap"]
     # copies in the same step
-    assert found([[0, 1, 2, 3], [4, 5, 6, 7]], [[3, 0, 2, 1], [7, 5, 4, 6]]) == []
+    assert find_keys([[0, 1, 2, 3], [4, 5, 6, 7]], [[3, 0, 2, 1], [7, 5, 4, 6]]) == []
     # with replacement
-    assert found([[0, 0, 1, 2], [3, 4, 5, 6]], [[4, 5, 6, 3], [0, 1, 2, 2]]) == []
+    assert find_keys([[0, 0, 1, 2], [3, 4, 5, 6]], [[4, 5, 6, 3], [0, 1, 2, 2]]) == []
     assert (
-        found(
+        find_keys(
             [[0, 1, 2, 3], [4, 5, 6, 7]],
             [[4, 5, 6, 7], [0, 1, 2, 3]],
             sampler="WeightedRandomSampler",
@@ -531,7 +531,7 @@ def test_parts_of_one_data_set_that_overlap():
 
 
 def test_samplers_of_different_ranks():
-    def found(orders):
+    def find_keys(orders):
         given = evidence(step([MEAN] * 4, LOCAL))
         for rank, order in enumerate(orders):
             given.cost[rank]["orders"] = [{**order, "steps": 4}]
@@ -540,20 +540,22 @@ def test_samplers_of_different_ranks():
     right = [
         {**order(0, 0, list(range(rank, 40, 4))), "rank": rank, "seed": 0} for rank in range(4)
     ]
-    assert found(right) == []
-    assert found([{**order, "rank": 0, "order": [1, 2, 3]} for order in right]) == ["sampler rank"]
-    assert found([{**order, "seed": order["rank"]} for order in right]) == ["sampler seed"]
+    assert find_keys(right) == []
+    assert find_keys([{**order, "rank": 0, "order": [1, 2, 3]} for order in right]) == [
+        "sampler rank"
+    ]
+    assert find_keys([{**order, "seed": order["rank"]} for order in right]) == ["sampler seed"]
 
 
 def test_a_loss_over_rows_that_an_all_gather_without_backward_has_collected():
-    def found(factor, scale=1.0):
-        one = step(
+    def find_keys(factor, scale=1.0):
+        recorded_step = step(
             [factor * scale * MEAN] * 4, [scale * part for part in LOCAL], scales=(scale,) * 4
         )
-        one.gathered, one.right = "whole", one.right * 4
-        return keys(one)
+        recorded_step.gathered, recorded_step.right = "whole", recorded_step.right * 4
+        return keys(recorded_step)
 
-    assert found(1) == ["gathered"] and found(4) == found(1, scale=4) == []
+    assert find_keys(1) == ["gathered"] and find_keys(4) == find_keys(1, scale=4) == []
 
 
 def test_a_length_that_the_script_sets_anew_in_each_step_is_a_remark():
@@ -581,15 +583,15 @@ def order(sampler, epoch, drawn, shuffle=True, replicas=4):
 
 
 def test_buffers_that_differ_are_a_mistake_unless_ddp_was_made_to_broadcast_them():
-    found = evidence(*[step([MEAN] * 4, LOCAL)] * 3)
+    compared = evidence(*[step([MEAN] * 4, LOCAL)] * 3)
     # a second optimiser's step has none
-    facts, buffers = found.of, {1: [{}] * 4, 2: [{"mean": rank} for rank in range(4)]}
-    found.of = lambda number, what: buffers[number] if what == "buffers" else facts(number, what)
-    assert [(finding.key, finding.values["step"]) for finding in judge.find_mistakes(found)] == [
+    facts, buffers = compared.of, {1: [{}] * 4, 2: [{"mean": rank} for rank in range(4)]}
+    compared.of = lambda number, what: buffers[number] if what == "buffers" else facts(number, what)
+    assert [(finding.key, finding.values["step"]) for finding in judge.find_mistakes(compared)] == [
         ("buffers", 3)
     ]
-    found.first["ddp"] = {"sends buffers": True}
-    assert judge.find_mistakes(found) == []
+    compared.first["ddp"] = {"sends buffers": True}
+    assert judge.find_mistakes(compared) == []
 
 
 def test_a_sampler_that_is_not_told_the_epoch():
@@ -624,8 +626,8 @@ def test_fit():
 
 
 def test_how_ranks_that_train_alone_put_together_what_they_have_learned():
-    def found(result, outer):
-        start, weights = LOCAL[3], [LOCAL[3] + 0.1 * one for one in draw(5, ranks=2)]
+    def find_mistakes(result, outer):
+        start, weights = LOCAL[3], [LOCAL[3] + 0.1 * offset for offset in draw(5, ranks=2)]
         changes = [start - weight for weight in weights]
         got = result(changes if outer else weights)
         facts = {"from": {"a": start}, "given": {"a": got}} if outer else {"after": {"a": got}}
@@ -635,20 +637,20 @@ def test_how_ranks_that_train_alone_put_together_what_they_have_learned():
         return [(finding.key, finding.values.get("rank")) for finding in findings]
 
     for outer in (True, False):
-        assert found(lambda parts: sum(parts) / 2, outer) == []
-        assert found(sum, outer) == [("weights summed", None)]
-    assert found(lambda parts: parts[1], True) == [("one rank's weights", 1)]
+        assert find_mistakes(lambda parts: sum(parts) / 2, outer) == []
+        assert find_mistakes(sum, outer) == [("weights summed", None)]
+    assert find_mistakes(lambda parts: parts[1], True) == [("one rank's weights", 1)]
     assert layouts.find_average_mistakes([None, {"step": 7}]) == []  # one rank has not come so far
 
 
 def test_buffers_that_a_wrapper_was_to_broadcast_are_a_remark():
-    found = evidence(step([MEAN] * 4, LOCAL), step([MEAN] * 4, LOCAL))
-    of = found.of
-    found.of = lambda number, what: (
+    compared = evidence(step([MEAN] * 4, LOCAL), step([MEAN] * 4, LOCAL))
+    of = compared.of
+    compared.of = lambda number, what: (
         [{"1.mean": rank} for rank in range(4)] if what == "buffers" else of(number, what)
     )
-    assert [finding.key for finding in judge.find_mistakes(found)] == ["buffers"]
-    for record in found.seen:
+    assert [finding.key for finding in judge.find_mistakes(compared)] == ["buffers"]
+    for record in compared.seen:
         record["ddp"] = {"made": True, "sends buffers": True, "unfrozen": []}
-    assert judge.find_mistakes(found) == []
-    assert ("buffers not sent", {"names": ["1.mean"]}) in remark_rules.remarks(found)
+    assert judge.find_mistakes(compared) == []
+    assert ("buffers not sent", {"names": ["1.mean"]}) in remark_rules.remarks(compared)

@@ -31,7 +31,7 @@ def seen(rank, start, given, kinds=None, losses=(1.0,), rows=("a", "b")):
 
 
 def test_ranks_that_compute_parts_of_a_layer_have_one_loss():
-    def found(*losses, rows=("a", "b")):
+    def find_mistakes(*losses, rows=("a", "b")):
         return different_losses(
             [
                 seen(rank, {"w": PART}, {}, losses=[value], rows=rows[rank:] or rows)
@@ -39,9 +39,11 @@ def test_ranks_that_compute_parts_of_a_layer_have_one_loss():
             ]
         )
 
-    assert found(1.0, 1.0) == []
+    assert find_mistakes(1.0, 1.0) == []
     # no rows were seen
-    assert [(finding.key, finding.values["losses"]) for finding in found(1.0, 2.0, rows=())] == []
+    assert [
+        (finding.key, finding.values["losses"]) for finding in find_mistakes(1.0, 2.0, rows=())
+    ] == []
     (finding,) = different_losses(
         [seen(2, {"w": PART}, {}), seen(3, {"w": PART}, {}, losses=[2.0])]
     )
@@ -212,7 +214,7 @@ def test_each_ranks_part_of_the_gradient():
     local = [torch.tensor([1.0, 2, 3, 4]), torch.tensor([3.0, -2, 1, 0])]
     right, holders = sum(local) / 2, torch.tensor([0.0, 0, 1, 1])
 
-    def found(given):
+    def find_key(given):
         step = Step(
             ["a"],
             [4],
@@ -228,9 +230,9 @@ def test_each_ranks_part_of_the_gradient():
         finding = parts_held(SimpleNamespace(tolerance=1e-3, ranks=2), 0, step)
         return finding and finding.key
 
-    assert found(right) is None and found(2 * right) is None
-    assert found(right * torch.tensor([1, 1, 0.5, 0.5])) == "own clip"
-    assert found(torch.cat([local[0][:2], local[1][2:]]) / 2) == "own"
+    assert find_key(right) is None and find_key(2 * right) is None
+    assert find_key(right * torch.tensor([1, 1, 0.5, 0.5])) == "own clip"
+    assert find_key(torch.cat([local[0][:2], local[1][2:]]) / 2) == "own"
 
 
 def test_a_copy_of_a_sharded_model_keeps_its_tied_weights(monkeypatch):
@@ -274,7 +276,7 @@ def tensor_parallel(
     There is one step, in which the gradients of w are averaged.
     """
     locals_ = [torch.arange(1.0, 9) * (1 + rows(rank)) + 9 * (rank % 2) for rank in range(4)]
-    found = {}
+    records = {}
     for rank in range(4):
         group, pair = averaged(rank), (rank // 2 * 2, rank // 2 * 2 + 1)
         mean = sum(locals_[other] for other in group) / len(group)
@@ -312,7 +314,7 @@ def tensor_parallel(
             "weights": {"w": PART + rank % 2, "n": torch.ones(2)},
         }
         start = {"w": torch.arange(8.0) + rank % 2, "n": torch.ones(2)}
-        found[rank] = {
+        records[rank] = {
             "rank": rank,
             "start": start,
             "kinds": {"n": "RMSNorm"},
@@ -334,15 +336,15 @@ def tensor_parallel(
         for rank in range(4)
     }
     _, mistakes, layout = examined(
-        SimpleNamespace(ranks=4, seen=found, cost=cost, one_process=None)
+        SimpleNamespace(ranks=4, seen=records, cost=cost, one_process=None)
     )
     return [(finding.key, finding.values.get("ranks")) for finding in mistakes], layout
 
 
 def test_tensor_parallelism_by_hand_in_groups_of_two():
-    found, layout = tensor_parallel()
+    mistakes, layout = tensor_parallel()
     assert (
-        found == []
+        mistakes == []
         and layout.kinds == ["tensor"]
         and layout.groups == [[0, 2], [1, 3]]
         and layout.checked

@@ -103,13 +103,13 @@ def test_messages_after_the_backward_add_up_and_beside_it_hide():
 
 
 def test_one_rank_is_what_was_measured_and_a_faster_one_is_faster():
-    found = scale.measured(ALONE, BESIDE)
-    assert scale.forecast(found, MACHINE, 1).seconds == pytest.approx(0.1, rel=0.2)
-    found.factors = [1.0]
-    assert scale.forecast(found, MACHINE, 1, times_as_fast=10) == scale.forecast(
-        found, MACHINE, 1, 10
+    measurement = scale.measured(ALONE, BESIDE)
+    assert scale.forecast(measurement, MACHINE, 1).seconds == pytest.approx(0.1, rel=0.2)
+    measurement.factors = [1.0]
+    assert scale.forecast(measurement, MACHINE, 1, times_as_fast=10) == scale.forecast(
+        measurement, MACHINE, 1, 10
     )
-    assert scale.forecast(found, MACHINE, 1, times_as_fast=10).seconds == pytest.approx(0.01)
+    assert scale.forecast(measurement, MACHINE, 1, times_as_fast=10).seconds == pytest.approx(0.01)
 
 
 def test_the_table_has_a_line_for_each_number_of_ranks():
