@@ -154,7 +154,9 @@ class Outcome:
 
 def _failed(criteria):
     return {
-        f"{one.check.removesuffix('-check')}/{one.name}" for one in criteria if one.status == FAIL
+        f"{criterion.check.removesuffix('-check')}/{criterion.name}"
+        for criterion in criteria
+        if criterion.status == FAIL
     }
 
 
@@ -217,7 +219,7 @@ class Warm:
         cells = [
             (notebooks.grade_id(cell), *defined_and_used(cell)) for cell in self.solution.cells
         ]
-        found = {}
+        answers_by_check = {}
         for check in self.checks:
             answers, todo, seen = (
                 {check.removesuffix("-check")},
@@ -229,8 +231,8 @@ class Warm:
                 reached = [(key, used) for key, defined, used in cells if defined & todo]
                 answers |= {key for key, _ in reached}
                 todo = {name for _, used in reached for name in used} - seen
-            found[check] = answers
-        return found
+            answers_by_check[check] = answers
+        return answers_by_check
 
     def checks_of(self, mutant):
         """The check cells that use an answer that the mutant replaces, in order.
@@ -298,11 +300,11 @@ def with_forged_verdicts(outputs):
 
 def evidence(shown):
     return {
-        f"{check.removesuffix('-check')}/{one['name']}": one["values"]
+        f"{check.removesuffix('-check')}/{criterion['name']}": criterion["values"]
         for check, outputs in shown.items()
         for record in records(outputs)
-        for one in record["criteria"]
-        if one["status"] == PASS
+        for criterion in record["criteria"]
+        if criterion["status"] == PASS
     }
 
 

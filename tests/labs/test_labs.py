@@ -29,7 +29,10 @@ def test_solution_gets_full_marks(unit, graded):
         name: notebooks.points_of(cell)
         for name, cell in notebooks.checks_of(notebooks.read(mutants.solution_path(unit))).items()
     }
-    sums = {name: sum(one.points for one in got.criteria if one.check == name) for name in points}
+    sums = {
+        name: sum(criterion.points for criterion in got.criteria if criterion.check == name)
+        for name in points
+    }
     assert sums == points, (
         "the points in the check cells' headers are not the sums of their criteria"
     )

@@ -17,17 +17,17 @@ MUTANTS = [
 @pytest.fixture(scope="module")
 def warm():
     """Gives the warm kernel of a unit; one at a time."""
-    kept = {}
+    kernels = {}
 
     def get(unit):
-        if unit not in kept:
+        if unit not in kernels:
             close()
-            kept[unit] = mutants.Warm(unit).__enter__()
-        return kept[unit]
+            kernels[unit] = mutants.Warm(unit).__enter__()
+        return kernels[unit]
 
     def close():
-        while kept:
-            kept.popitem()[1].__exit__()
+        while kernels:
+            kernels.popitem()[1].__exit__()
 
     get.close = close
     yield get
@@ -49,9 +49,9 @@ def test_mutant(mutant, warm):
         assert " ".join(fragment.split()) in got.text
     assert got.points == float(mutant.facts["points"][0])
     believed = [
-        one.name
-        for one, forged in zip(got.criteria, got.forged, strict=False)
-        if one.status == FAIL and forged.status != FAIL
+        criterion.name
+        for criterion, forged in zip(got.criteria, got.forged, strict=False)
+        if criterion.status == FAIL and forged.status != FAIL
     ]
     assert believed == [], (
         "these would pass if the kernel's verdicts were believed: their values do not show the "
@@ -66,13 +66,13 @@ def test_mutant(mutant, warm):
 
 @pytest.mark.parametrize("unit", mutants.units())
 def test_every_criterion_depends_on_the_seed(unit, warm):
-    one, other = warm(unit).other_seed()
-    assert set(one) == set(other)
-    assert [name for name in one if one[name] == other[name]] == []
+    values, other_values = warm(unit).other_seed()
+    assert set(values) == set(other_values)
+    assert [name for name in values if values[name] == other_values[name]] == []
 
 
 @pytest.mark.parametrize("unit", mutants.units())
 def test_enough_of_them(unit):
-    found = mutants.of_unit(unit)
-    assert sum(not mutant.right for mutant in found) >= 6
-    assert sum(mutant.right for mutant in found) >= 2
+    unit_mutants = mutants.of_unit(unit)
+    assert sum(not mutant.right for mutant in unit_mutants) >= 6
+    assert sum(mutant.right for mutant in unit_mutants) >= 2

@@ -24,9 +24,9 @@ def entries():
         if notebooks.grade_id(cell) == "entry"
     }
     right = {
-        one.path.stem: one.cells["entry"]
-        for one in mutants.of_unit(UNIT)
-        if "entry" in one.cells and "entry/right" not in one.fails
+        mutant.path.stem: mutant.cells["entry"]
+        for mutant in mutants.of_unit(UNIT)
+        if "entry" in mutant.cells and "entry/right" not in mutant.fails
     }
     return {"solution": solution.pop(), **right}
 

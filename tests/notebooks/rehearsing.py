@@ -47,7 +47,7 @@ def _rehearse_cells():
         line = {
             "cell": get_ipython().kernel.get_parent()["content"]["code"],
             "events": sum(map(len, traces.values())),
-            "findings": [asdict(one) for one in judge(traces)],
+            "findings": [asdict(finding) for finding in judge(traces)],
         }
         with open(os.environ["REHEARSED"], "a") as file:
             file.write(json.dumps(line) + "\n")

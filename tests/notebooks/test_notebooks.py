@@ -140,23 +140,25 @@ def test_a_gpu_rehearsal_finds_only_what_is_announced(name, verdicts, rehearsed)
     text = re.sub(r"\s*\n(> ?)?\s*", " ", text)  # wherever its lines end
     announced = ANNOUNCED.get(name, [])
     assert all(says in text for _, _, says in announced), "the notebook does not say it any more"
-    found, untold = set(), []
+    found_entries, untold = set(), []
     for line in lines:
-        for one in line["findings"]:
+        for finding in line["findings"]:
             entry = next(
                 (
                     entry
                     for entry in announced
-                    if entry[0] == one["severity"] and entry[1] in one["text"]
+                    if entry[0] == finding["severity"] and entry[1] in finding["text"]
                 ),
                 None,
             )
-            found.add(entry)
+            found_entries.add(entry)
             if entry is None:
-                untold.append((one, line["cell"]))
+                untold.append((finding, line["cell"]))
     assert untold == []
     if passed:
         assert (sum(line["events"] for line in lines) > 0) == (name not in NOTHING_ASKED), (
             "was anything recorded?"
         )
-        assert found == set(announced), "what is announced is found no more: take it from the list"
+        assert found_entries == set(announced), (
+            "what is announced is found no more: take it from the list"
+        )

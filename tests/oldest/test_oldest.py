@@ -54,21 +54,21 @@ def course(tmp_path_factory):
         ["git", "clone", "--quiet", ROOT, clone],
         ["make", "-C", clone, "setup"],
     ):
-        code, said = run(command, env=environ)
-        assert code == 0, said
+        code, printed = run(command, env=environ)
+        assert code == 0, printed
     return clone
 
 
 @pytest.mark.timeout(3600)
 def test_the_notebooks_run_on_it(course):
     """Every output of every tutorial and solution is as stored, but for the cells in DIFFER."""
-    said = run(
+    printed = run(
         [course / ".venv" / "bin" / "python", "-c", "import torch; print(torch.__version__)"]
     )[1]
-    assert said.startswith(OLDEST)
-    _, said = run([course / ".venv" / "bin" / "manyhands", "validate"], cwd=course)
+    assert printed.startswith(OLDEST)
+    _, printed = run([course / ".venv" / "bin" / "manyhands", "validate"], cwd=course)
     failed = sorted(
-        line.rpartition("/")[2] for line in said.splitlines() if line.startswith("FAIL  ")
+        line.rpartition("/")[2] for line in printed.splitlines() if line.startswith("FAIL  ")
     )
-    print(said)
-    assert failed == sorted(DIFFER) and all(text in said for text in DIFFER.values()), said
+    print(printed)
+    assert failed == sorted(DIFFER) and all(text in printed for text in DIFFER.values()), printed
