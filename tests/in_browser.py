@@ -32,11 +32,11 @@ def shuts_out(page, rules=ALL_RULES, impacts=("serious", "critical")):
     # colours that are still on their way from light to dark would be measured where they stand
     page.evaluate("document.getAnimations().forEach(one => one.cancel())")
     page.evaluate(files("axe_playwright_python").joinpath("axe.min.js").read_text() + ";0")
-    found = page.evaluate(AXE, rules)
+    report = page.evaluate(AXE, rules)
     return [
-        f"{one['id']}: {one['nodes'][0]['html'][:150]}"
-        for one in found["violations"]
-        if one["impact"] in impacts
+        f"{violation['id']}: {violation['nodes'][0]['html'][:150]}"
+        for violation in report["violations"]
+        if violation["impact"] in impacts
     ]
 
 

@@ -20,8 +20,8 @@ def name(piece):
 
 @pytest.mark.parametrize("piece", PIECES, ids=name)
 def test_what_was_built_follows_from_its_source(piece):
-    found = up_to_date.drifts_of(piece)
-    assert not found, "\n".join(map(str, found))
+    drifts = up_to_date.drifts_of(piece)
+    assert not drifts, "\n".join(map(str, drifts))
 
 
 @pytest.mark.parametrize("piece", PIECES, ids=name)
@@ -35,8 +35,8 @@ def test_nothing_is_built_from_nothing():
 
 
 def test_slides_follow_from_their_sources():
-    found = slides.drifts(ROOT)
-    assert not found, "\n".join(map(str, found))
+    drifts = slides.drifts(ROOT)
+    assert not drifts, "\n".join(map(str, drifts))
 
 
 @pytest.mark.parametrize("piece", LABS, ids=name)

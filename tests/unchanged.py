@@ -31,14 +31,14 @@ def wanted():
 
 def checks_named(text, folder):
     """The names in `folder` (manyhands.checks) that a text imports, directly or through others."""
-    found, todo = set(), set(NAMED.findall(text))
+    names, todo = set(), set(NAMED.findall(text))
     while todo:
         name = todo.pop()
-        found.add(name)
+        names.add(name)
         for path in [folder / f"{name}.py", *sorted((folder / name).glob("*.py"))]:
             if path.is_file():
-                todo |= set(NAMED.findall(path.read_text())) - found
-    return found
+                todo |= set(NAMED.findall(path.read_text())) - names
+    return names
 
 
 def depends_on(unit, root=ROOT):

@@ -46,8 +46,8 @@ class Course:
     def address(self, timeout_s=60):
         """The address that it printed."""
         while not self._address and (line := self._lines.get(timeout=timeout_s)):
-            if found := re.search(r"https?://\S+", line):
-                self._address = found[0]
+            if match := re.search(r"https?://\S+", line):
+                self._address = match[0]
         if self._address:
             return self._address
         raise AssertionError("it ended without an address:\n" + "".join(self.printed))

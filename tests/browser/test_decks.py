@@ -139,4 +139,4 @@ def test_a_bad_slide_is_noticed(problem, tmp_path, seen):
         '680px">foot</footer></section></foreignObject></svg></body></html>'
     )
     deck, _ = seen(path)
-    assert any(problem in found for found in deck["slides"][0]), deck["slides"]
+    assert any(problem in description for description in deck["slides"][0]), deck["slides"]

@@ -26,8 +26,8 @@ def run(item, out, limit_s):
     was over). `figures` and `failures` are what it told with `gpu_tell.py` before it ended, however
     it ended.
     """
-    log, told = out / f"{item.name}.log", out / f"{item.name}.told"
-    told.unlink(missing_ok=True)
+    log, facts_path = out / f"{item.name}.log", out / f"{item.name}.told"
+    facts_path.unlink(missing_ok=True)
     begun = time.monotonic()
     with open(log, "wb") as output, tempfile.TemporaryDirectory(prefix="gpu-") as scratch:
         process = subprocess.Popen(
@@ -38,7 +38,7 @@ def run(item, out, limit_s):
             start_new_session=True,
             env={
                 **os.environ,
-                "GPU_TOLD": str(told),
+                "GPU_TOLD": str(facts_path),
                 "GPU_SECONDS": str(limit_s),
                 "GPU_SCRATCH": scratch,
                 "PYTHONUNBUFFERED": "1",
@@ -50,7 +50,7 @@ def run(item, out, limit_s):
             code = None
         finally:
             _end(process)
-    lines = told.read_text().splitlines() if told.exists() else []
+    lines = facts_path.read_text().splitlines() if facts_path.exists() else []
     facts = [json.loads(line) for line in lines]
     failures = [fact for fact in facts if "failure" in fact]
     status = (

@@ -174,7 +174,7 @@ def imports(path):
 
     A late import is inside a function.
     """
-    tree, found = without_types(ast.parse(path.read_text())), []
+    tree, imported = without_types(ast.parse(path.read_text())), []
     inside = {
         id(child)
         for node in ast.walk(tree)
@@ -199,8 +199,8 @@ def imports(path):
             parts = name.split(".")
             target = parts[1] if parts[0] == "manyhands" and len(parts) > 1 else parts[0]
             if target not in STDLIB and target != "manyhands":
-                found.append((target, id(node) in inside))
-    return found
+                imported.append((target, id(node) in inside))
+    return imported
 
 
 @pytest.mark.parametrize(
@@ -241,14 +241,14 @@ def test_a_package_imports_only_what_the_design_allows(path):
 def test_the_checks_of_a_unit_import_no_other_units(unit):
     """What two units need is in `rank_tools`, `on_ranks` or `in_kernel`."""
     folder = PACKAGE / "checks" / unit
-    found = {
+    imported = {
         name
         for path in folder.glob("*.py")
         for name in re.findall(
             r"^\s*(?:from|import) manyhands\.checks\.(\w+)", path.read_text(), re.MULTILINE
         )
     }
-    assert {name for name in found if (PACKAGE / "checks" / name).is_dir()} <= {unit}
+    assert {name for name in imported if (PACKAGE / "checks" / name).is_dir()} <= {unit}
 
 
 def test_import_manyhands_is_light():
@@ -327,11 +327,11 @@ def test_files_fit_on_a_few_screens():
 
 def modules():
     """{dotted name: path} of the package."""
-    found = {}
+    paths = {}
     for path in PACKAGE.rglob("*.py"):
         parts = ["manyhands", *path.relative_to(PACKAGE).with_suffix("").parts]
-        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
-    return found
+        paths[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    return paths
 
 
 def imported(path, known):

@@ -95,4 +95,4 @@ def test_a_deck_promises_the_minutes_of_its_notebooks(lab):
         for kind in ("tutorial", "labs")
     )
     assert f"Notebook {tutorial} minutes · lab {minutes} minutes" in deck
-    assert {int(found) for found in re.findall(r"(\d+) minutes, \d+ points", deck)} == {minutes}
+    assert {int(digits) for digits in re.findall(r"(\d+) minutes, \d+ points", deck)} == {minutes}

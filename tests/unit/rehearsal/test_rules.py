@@ -266,7 +266,7 @@ BAD = {  # name: (ranks, program, severity, what is said)
     "groups in two orders": (
         2,
         lambda r: [
-            r.add("group", call="new_group", text=f"[{one}]") for one in (r.rank, 1 - r.rank)
+            r.add("group", call="new_group", text=f"[{rank}]") for rank in (r.rank, 1 - r.rank)
         ],
         "may hang",
         "by all ranks",

@@ -25,8 +25,8 @@ def test_two_rows_give_the_machine_that_made_them():
 
 
 def test_more_rows_than_constants_share_the_error_evenly():
-    found = calibrate(lambda constants, x: constants["a"] * x, [(1, 2.0), (1, 8.0)], {"a": 1.0})
-    assert found["a"] == pytest.approx(4)  # the geometric mean: as far from both, in parts
+    fitted = calibrate(lambda constants, x: constants["a"] * x, [(1, 2.0), (1, 8.0)], {"a": 1.0})
+    assert fitted["a"] == pytest.approx(4)  # the geometric mean: as far from both, in parts
 
 
 def test_a_constant_that_nothing_depends_on_stays_finite():

@@ -124,7 +124,7 @@ def test_own_orders_are_played_also_with_backward_cut_in_two():
     machine = Machine(8, (0.0, 1e30), (0.0, 1e30))
     layers = [Layer(1.0, 0.01, 0.02)] * 2
     got = step(machine, layers, Way(1, 2, 1, 2, schedule=orders)).seconds
-    spans = pipeline.play(orders, lambda one: 0.01)
+    spans = pipeline.play(orders, lambda task: 0.01)
     assert got == pytest.approx(pipeline.finish_s(spans))
     assert got < step(machine, layers, Way(1, 2, 1, 2)).seconds
     plain = step(machine, layers, Way(1, 2, 1, 2, schedule=pipeline.one_f_one_b(2, 2)))

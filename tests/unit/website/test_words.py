@@ -99,7 +99,7 @@ def test_every_call_of_the_cheat_sheet_exists():
     asked = {
         prefix: names(prefix) for prefix in ("dist", "comm", "hvd", "ctx", "strategy", "F", "c")
     }
-    assert min(len(found) for found in asked.values()) >= 2
+    assert min(len(calls) for calls in asked.values()) >= 2
     program = """if True:
         import json, os, sys
         asked = json.loads(sys.argv[1])
