@@ -143,7 +143,7 @@ def test_what_cannot_be_done_is_told(entry, command, said, capsys):
 def test_where_no_rooms_can_be_it_is_told(monkeypatch, tmp_path, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(
-        closed.bubblewrap, "spaces", lambda: "bubblewrap is missing: apt-get install bubblewrap"
+        closed.bubblewrap, "namespaces", lambda: "bubblewrap is missing: apt-get install bubblewrap"
     )
     hack_command.main(["init", "slow_links", "ours"])
     signing.new_key("judge.key")

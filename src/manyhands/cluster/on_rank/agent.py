@@ -151,7 +151,7 @@ def _own_wait() -> tuple[Note, str] | None:
     note: Note = {
         "call": wait.call,
         "group": wait.communicator.name,
-        "sequence": wait.place[0] * 10**6 + wait.place[1],
+        "sequence": wait.slot[0] * 10**6 + wait.slot[1],
     }
     if wait.communicator.name != "world":
         note["ranks"] = wait.communicator.members
