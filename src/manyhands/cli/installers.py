@@ -144,7 +144,7 @@ class Installer:
 
 
 def machine_trusts_certificates() -> bool:
-    """Whether this machine has certificates of its own, which may be those of an institute.
+    """Whether certificates are installed on this machine, for example by an institute.
 
     pip trusts them, and uv does so if it is asked. A bare container has none.
     """

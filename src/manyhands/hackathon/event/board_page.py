@@ -34,10 +34,11 @@ STYLE, SCRIPT = (
     Path(__file__).with_name(name).read_text(encoding="utf-8")
     for name in ("scores.css", "scores.js")
 )
-SCREEN = {1: (8, (960, 200)), 2: (8, (640, 260)), 3: (6, (440, 380)), 4: (3, (740, 140))}
 # how many challenges: (rows of each on the big screen, the size of its picture, in the units of its
-# letters) a cell that begins so is computed by a spreadsheet, also behind a semicolon, which
-# separates cells in some countries
+# letters)
+SCREEN = {1: (8, (960, 200)), 2: (8, (640, 260)), 3: (6, (440, 380)), 4: (3, (740, 140))}
+# a cell that begins so is computed by a spreadsheet, also behind a semicolon, which separates cells
+# in some countries
 FORMULA = re.compile(r"(^|;)(?=\s*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20])")
 
 

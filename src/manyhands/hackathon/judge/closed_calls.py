@@ -117,7 +117,7 @@ _TO_WRITE = 0o1 | 0o2 | 0o100 | 0o1000  # of open: O_WRONLY, O_RDWR, O_CREAT, O_
 # of clone; of mmap; signals from 32 on, which queue up
 _THREAD, _HUGE_PAGES, _REAL_TIME = 0x10000, 0x40000, 0xFFFFFFE0
 # of fcntl: to duplicate, flags, to look at a lock. Locks, leases, watches and hints would be seen
-# in other rooms
+# in other sandboxes
 _FCNTL = (0, 1, 2, 3, 4, 5, 1030)
 # of ioctl: whether it is a terminal (two ways) and how wide, close on exec or not, blocking or not,
 # bytes to be read
