@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         Report,
         Stand,
     )
+    from manyhands.comm.control import Wait
 
 PERIOD_S = 0.15
 STOP_S = 0.3  # for what an interrupted cell still awaits at its end
@@ -144,7 +145,8 @@ def _own_wait() -> tuple[Note, str] | None:
     It is a note like the recorder's.
     """
     # None too while the module is being imported
-    current_wait = getattr(sys.modules.get("manyhands.comm.message_queue"), "current_wait", None)
+    module = sys.modules.get("manyhands.comm.message_queue")
+    current_wait: Callable[[], Wait | None] | None = getattr(module, "current_wait", None)
     wait = current_wait and current_wait()
     if not wait:
         return None
